@@ -1,0 +1,115 @@
+# Everything from nothing: `make demo` and `make test` need Python 3.11+, a JDK 17+, Maven and make.
+# `make` alone prints this help.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAMPS := .venv/.stamps
+TOOLS := .tools/bin
+PROTOS := $(wildcard protos/stairwise/v1/*.proto)
+export HYPOTHESIS_PROFILE ?= default
+
+.DEFAULT_GOAL := help
+.PHONY: help prerequisites setup tracing tools demo test test-fast test-long test-chart test-cluster kubernetes images dashboards lint typecheck layers check format bench protos lock clean
+
+help: ## this help
+	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
+	@echo
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+# What cannot be fetched by pip or Maven is asked for by name before anything is downloaded.
+prerequisites:
+	@$(PYTHON) deploy/prerequisites.py
+
+setup: prerequisites $(STAMPS)/python $(STAMPS)/broker $(STAMPS)/spark $(STAMPS)/protos ## the environment in .venv, the JVM parts in .jvm, the generated protos
+
+$(STAMPS)/python: requirements.lock pyproject.toml
+	@echo "» Python packages into .venv"
+	@$(PYTHON) deploy/prerequisites.py --without-jvm
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/broker $(STAMPS)/spark $(STAMPS)/zipkin: $(STAMPS)/%: deploy/jvm/%/pom.xml | $(STAMPS)/python
+	@echo "» JVM parts into .jvm/$*"
+	@rm -rf .jvm/$*
+	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.jvm/$*
+	@touch $@
+
+$(STAMPS)/protos: $(PROTOS) | $(STAMPS)/python
+	@echo "» Python of the protos into libs/stairwise/v1"
+	@rm -rf libs/stairwise/v1 && mkdir -p libs/stairwise/v1 && touch libs/stairwise/v1/__init__.py
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iprotos \
+	  --python_out=libs --grpc_python_out=libs --mypy_out=quiet:libs --mypy_grpc_out=quiet:libs $(PROTOS)
+	@touch $@
+
+protos: ## generate the protos' Python again
+	@rm -f $(STAMPS)/protos
+	@$(MAKE) --no-print-directory $(STAMPS)/protos
+
+tracing: $(STAMPS)/zipkin ## Zipkin for `stairwise up --tracing`, into .jvm
+
+tools: $(TOOLS)/.fetched ## what tests of the chart need beside Python packages: promtool and Prometheus, into .tools
+
+$(TOOLS)/.fetched: deploy/fetch-prometheus
+	@echo "» Prometheus into .tools"
+	@deploy/fetch-prometheus $(CURDIR)/$(TOOLS)
+	@touch $@
+
+demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS=N: end after N reports)
+	@$(BIN)/stairwise demo
+
+test: setup tracing tools ## every test but the long ones, from nothing (under 15 minutes on 2 cores)
+	@$(BIN)/pytest -m "not long and not cluster" $(ARGS)
+
+test-fast: $(STAMPS)/python $(STAMPS)/protos ## tests without the JVM (under a minute)
+	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -m "not long and not jvm" tests/unit tests/property $(ARGS)
+
+test-long: setup tracing tools ## the full counts that test is too short for: prints kills, lost, repeated, wrong
+	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -m "(long or not jvm) and not cluster" --timeout 7200 $(ARGS)
+
+test-chart: $(STAMPS)/python $(STAMPS)/protos tools ## the chart, its rules and dashboards, the Dockerfiles (seconds)
+	@$(BIN)/pytest tests/chart $(ARGS)
+
+kubernetes: ## a Kubernetes for test-cluster, built from Go modules into .tools/kubernetes (once, about 20 minutes)
+	@deploy/kubernetes/build $(CURDIR)/.tools/kubernetes
+
+test-cluster: setup ## the chart on a real Kubernetes of this machine (root; says skipped where it cannot run)
+	@if $(BIN)/python -m tests.cluster; then \
+	  $(MAKE) --no-print-directory kubernetes && deploy/images/debian-base && \
+	  BUILDER=buildah BUILD_OPTIONS="--isolation chroot --network host --pull-never --layers" deploy/build-images && \
+	  $(BIN)/pytest --timeout 3600 -m cluster tests/cluster $(ARGS); \
+	else echo "skipped: the above is missing"; fi
+
+images: ## the images, with docker, podman or buildah (TAG=..., REPOSITORY=...)
+	@deploy/build-images "$(TAG)" "$(REPOSITORY)"
+
+dashboards: $(STAMPS)/python ## write the Grafana dashboards into the chart again
+	@$(BIN)/python -m deploy.dashboards
+
+lint: $(STAMPS)/python ## style
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+format: $(STAMPS)/python ## rewrite in the house style
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+typecheck: $(STAMPS)/python $(STAMPS)/protos ## types, strict
+	@$(BIN)/mypy
+
+layers: $(STAMPS)/python $(STAMPS)/protos ## who may import whom
+	@$(BIN)/lint-imports
+
+check: lint typecheck layers test-fast ## lint, types, layers, fast tests
+
+bench: bench-local bench-sharing bench-operators bench-ingest bench-spark bench-results bench-system bench-lookups ## every benchmark
+
+bench-%: setup ## one benchmark: make bench-local
+	@$(BIN)/python -m tests.bench.$*
+
+lock: $(STAMPS)/python ## resolve the dependencies again
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --no-header --quiet --output-file requirements.lock
+
+clean: ## remove everything that was made here
+	@rm -rf .venv .jvm .tools .stairwise libs/stairwise/v1 .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,72 @@
+"""`stairwise lookup`: one ad-hoc window over the recent past of a stream."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from stairwise.cli.session import Connection, connected, connection_options
+from stairwise.client.lookups import TIMEOUT, Answer
+from stairwise.cql.literals import parse_timestamp
+from stairwise.operators.lines import json_lines, texts, to_bytes
+from stairwise.schema import Instant
+
+
+class Time(click.ParamType):
+    """Milliseconds or RFC 3339."""
+
+    name = "time"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Instant:
+        time = int(value) if value.removeprefix("-").isdecimal() else parse_timestamp(value)
+        if time is None:
+            self.fail(f"{value!r} is not milliseconds or a time such as 2026-01-31T12:00:00Z")
+        return time
+
+
+@click.command()
+@click.argument("select")
+@click.option(
+    "--at-least", type=Time(), metavar="TIME", help="Wait until the answer is true at TIME (milliseconds or RFC 3339)."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the lookup may take, with all that it waits for.",
+)
+@click.option("--format", "format_", type=click.Choice(["table", "jsonl"]), help="[default: table on a terminal]")
+@connection_options
+def lookup(select: str, at_least: Instant | None, timeout: float, format_: str | None, connection: Connection) -> None:
+    """Answer SELECT at once, from the recent past of its stream, without registering a query.
+
+    \b
+    stairwise lookup "SELECT ticker, SUM(qty) FROM trades [RANGE 300 SECONDS] GROUP BY ticker HAVING SUM(qty) > 1000"
+    stairwise lookup "SELECT AVG(price) FROM trades [RANGE 60 SECONDS LAG 60 SECONDS] WHERE ticker = 'AB'"
+    stairwise lookup "EXPLAIN SELECT ..."          how it is answered
+
+    The time of the answer is the stream's watermark: the window ends there.
+    """
+    with connected(connection) as client:
+        answer = client.lookup(select, at_least=at_least, timeout=timeout)
+    if answer.explanation:
+        click.echo(answer.explanation)
+    elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
+        show_table(answer)
+    else:
+        sys.stdout.buffer.write(to_bytes(json_lines("lookup", answer.emission())))
+        sys.stdout.buffer.flush()
+
+
+def show_table(answer: Answer) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold", caption=f"at {answer.time}", caption_justify="left")
+    for name in answer.table.schema.names:
+        table.add_column(name, overflow="fold")
+    for row in zip(*(texts(column).to_pylist() for column in answer.table.columns), strict=True):
+        table.add_row(*row)
+    Console(highlight=False).print(table)

@@ -1,0 +1,112 @@
+"""`stairwise subscribe`: a query's results as they become final."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from stairwise.cli.live import LiveAnswer
+from stairwise.cli.plot import Plot
+from stairwise.cli.session import Connection, complete_query, connected, connection_options
+from stairwise.client import Subscription
+from stairwise.client.subscription import From
+from stairwise.cql.literals import parse_timestamp
+from stairwise.operators.lines import json_lines, to_bytes
+
+
+class Start(click.ParamType):
+    """earliest, latest, or a time."""
+
+    name = "start"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> From:
+        if value in ("earliest", "latest"):
+            return value  # type: ignore[return-value]
+        if value.removeprefix("-").isdecimal():
+            return int(value)
+        time = parse_timestamp(value)
+        if time is None:
+            self.fail(f"{value!r} is not earliest, latest, milliseconds or a time such as 2026-01-31T12:00:00Z")
+        return time
+
+
+@click.command()
+@click.argument("query", shell_complete=complete_query)
+@click.option(
+    "--from",
+    "from_",
+    type=Start(),
+    default="latest",
+    show_default=True,
+    metavar="earliest|latest|TIME",
+    help="Where to begin; TIME in milliseconds or RFC 3339.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N result lines.")
+@click.option("--format", "format_", type=click.Choice(["table", "jsonl"]), help="[default: table on a terminal]")
+@click.option(
+    "--plot",
+    is_flag=False,
+    flag_value="",
+    metavar="[COLUMN]",
+    help="Draw a column over time, a line for each group; the first that is a number if none is named.",
+)
+@connection_options
+def subscribe(
+    query: str, from_: From, limit: int | None, format_: str | None, plot: str | None, connection: Connection
+) -> None:
+    """Show the results of QUERY as they become final: a live table, or JSON lines in a pipe.
+
+    \b
+    stairwise subscribe volumes --from earliest
+    stairwise subscribe volumes --plot volume
+    stairwise subscribe volumes --limit 10 | jq .row
+
+    It ends when the query's streams are sealed or the query is dropped, after --limit, or on Ctrl-C.
+    """
+    with connected(connection) as client, client.subscribe(query, from_) as subscription:
+        try:
+            if plot is not None:
+                show_live(subscription, Plot(query, plot or None), limit)
+            elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
+                show_table(subscription, limit)
+            else:
+                print_lines(subscription, limit)
+        except KeyboardInterrupt:
+            return
+
+
+def print_lines(subscription: Subscription, limit: int | None) -> None:
+    """One JSON object per change, as everywhere; each report is flushed as it comes."""
+    left = limit
+    for update in subscription:
+        lines = json_lines(update.query, update.emission())[:left]
+        sys.stdout.buffer.write(to_bytes(lines))
+        sys.stdout.buffer.flush()
+        if left is not None:
+            left -= len(lines)
+            if left == 0:
+                return
+
+
+def show_table(subscription: Subscription, limit: int | None) -> None:
+    """The latest answer, drawn anew with each report."""
+    show_live(subscription, LiveAnswer(subscription.query), limit)
+
+
+def show_live(subscription: Subscription, picture: LiveAnswer | Plot, limit: int | None) -> None:
+    """A picture that takes in each report; where there is no terminal, only as it was at the end."""
+    console, shown = Console(), 0
+    with Live(picture, console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        if console.is_terminal:
+            live.refresh()
+        for update in subscription:
+            picture.apply(update, subscription.emit)
+            if console.is_terminal:
+                live.refresh()
+            shown += len(update.changes)
+            if limit is not None and shown >= limit:
+                break
+    console.print(f"ended: {subscription.end}" if subscription.end else "", style="dim")

@@ -1,0 +1,155 @@
+"""The client for asyncio: the verbs of ``Client``, to be awaited.
+
+```python
+async with AsyncClient.connect() as client:
+    await client.execute("CREATE QUERY sums AS SELECT ticker, SUM(qty) FROM trades [TUMBLE 10s] GROUP BY ticker;")
+    async for update in client.subscribe("sums"):
+        print(update.time, update.changes)
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pyarrow as pa
+
+from stairwise.client.addresses import located
+from stairwise.client.aio_subscription import AsyncSubscription
+from stairwise.client.client import CHANNEL_OPTIONS, TIMEOUT
+from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
+from stairwise.client.publisher import Publisher
+from stairwise.client.receiver import Receiver
+from stairwise.client.reports import Pages
+from stairwise.client.request import Encoding, From, Where
+from stairwise.client.update import Row, Update
+from stairwise.errors import NotFoundError
+from stairwise.platform.channels import NONE, Credentials, aio_channel
+from stairwise.platform.status import from_rpc_error
+from stairwise.schema import Instant
+from stairwise.system.state import Addresses
+from stairwise.v1 import registry_pb2, registry_pb2_grpc, results_pb2_grpc
+
+
+class AsyncClient:
+    """Connects when it is first needed, in the loop that uses it. What goes wrong is one of ``stairwise.errors``."""
+
+    def __init__(self, addresses: Addresses, credentials: Credentials = NONE) -> None:
+        self.addresses = addresses
+        self._credentials = credentials
+        self._channels: dict[str, grpc.aio.Channel] = {}
+
+    @classmethod
+    def connect(
+        cls,
+        host: str | None = None,
+        *,
+        registry: str | None = None,
+        results: str | None = None,
+        brokers: str | None = None,
+        directory: Path | str | None = None,
+        credentials: Credentials | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> AsyncClient:
+        """A client of a running system, found as ``Client.connect`` finds it."""
+        given = {"STAIRWISE_REGISTRY": registry, "STAIRWISE_RESULTS": results, "STAIRWISE_BROKERS": brokers}
+        addresses = located(host, given, directory, environ)
+        return cls(addresses, credentials if credentials is not None else Credentials.from_environment(environ))
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        while self._channels:
+            await self._channels.popitem()[1].close()
+
+    async def execute(self, script: str) -> list[StatementResult]:
+        """Run a script of statements: all of it takes effect, or none and a ``StatementError`` says where."""
+        answer = await self._ask_registry("Execute", registry_pb2.ExecuteRequest(script=script))
+        return [StatementResult.from_proto(r) for r in answer.results]
+
+    async def streams(self) -> list[StreamInfo]:
+        answer = await self._ask_registry("ListStreams", registry_pb2.ListStreamsRequest())
+        return [StreamInfo.from_proto(s) for s in answer.streams]
+
+    async def queries(self) -> list[QueryInfo]:
+        answer = await self._ask_registry("ListQueries", registry_pb2.ListQueriesRequest())
+        return [QueryInfo.from_proto(q) for q in answer.queries]
+
+    def subscribe(
+        self,
+        query: str,
+        from_: From = "latest",
+        *,
+        where: Where | None = None,
+        encoding: Encoding = "values",
+        patience: float = 60.0,
+    ) -> AsyncSubscription:
+        """The query's reports as they become final: ``Client.subscribe``, for ``async for``."""
+        receiver = Receiver(query, from_, where, encoding)
+        return AsyncSubscription(self._results.Subscribe, self.addresses.results, receiver, patience)
+
+    async def snapshot(
+        self, query: str, time: Instant | None = None, *, where: Where | None = None
+    ) -> tuple[Instant, list[Row]]:
+        """The latest final report of a query, or the last one at or before a time: its time and its rows."""
+        report = await self.report(query, time, where=where, encoding="values")
+        return report.time, [change.row for change in report.changes]
+
+    async def report(
+        self,
+        query: str,
+        time: Instant | None = None,
+        *,
+        where: Where | None = None,
+        encoding: Encoding = "arrow",
+    ) -> Update:
+        """The same as an update, for ``to_arrow`` and ``to_pandas``; subscribing with its token goes on from there."""
+        pages = Pages(query, time, where, encoding)
+        while pages.request is not None:
+            pages.take(await _ask(self._results.Snapshot, pages.request, self.addresses.results))
+        return pages.report()
+
+    async def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
+        """Send rows, one by one or as a table, and wait until Kafka has them; how many they were."""
+        publisher = await self.publisher(stream)
+        return await asyncio.to_thread(publisher.publish, rows)
+
+    async def publisher(self, stream: str) -> Publisher:
+        """For sending rows over a longer time. Its ``send`` does not wait; ``flush`` does, in a thread of yours."""
+        streams = {info.name: info.declaration for info in await self.streams()}
+        if stream not in streams:
+            raise NotFoundError("stream", stream, streams)
+        return Publisher(self.addresses.brokers, streams[stream])
+
+    @cached_property
+    def _registry(self) -> registry_pb2_grpc.RegistryStub:
+        return registry_pb2_grpc.RegistryStub(self._channel(self.addresses.registry))
+
+    @cached_property
+    def _results(self) -> results_pb2_grpc.ResultsStub:
+        return results_pb2_grpc.ResultsStub(self._channel(self.addresses.results))
+
+    def _channel(self, address: str) -> grpc.aio.Channel:
+        if address not in self._channels:
+            self._channels[address] = aio_channel(address, self._credentials, CHANNEL_OPTIONS)
+        return self._channels[address]
+
+    async def _ask_registry(self, method: str, request: Any) -> Any:
+        return await _ask(getattr(self._registry, method), request, self.addresses.registry)
+
+
+async def _ask(method: Callable[..., Awaitable[Any]], request: Any, address: str) -> Any:
+    try:
+        return await method(request, timeout=TIMEOUT)
+    except grpc.RpcError as error:
+        raise from_rpc_error(error, address) from error

@@ -1,0 +1,102 @@
+"""Lookups from a program: one window, or many that see the same instant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import grpc
+import numpy as np
+import pyarrow as pa
+
+from stairwise.client.update import Row
+from stairwise.errors import NotReadyError, StairwiseError
+from stairwise.operators.emission import Emission
+from stairwise.operators.pages import from_page, to_page
+from stairwise.platform.status import from_rpc_error
+from stairwise.schema import Instant
+from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
+
+_T = TypeVar("_T")
+
+TIMEOUT = 30.0
+"""How long a lookup may take, in seconds, with all that it has to wait for."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a lookup found: rows that are true at ``time``, the watermark of the stream when it was answered."""
+
+    time: Instant
+    table: pa.RecordBatch = field(repr=False)
+    explanation: str = ""
+    """Of EXPLAIN: how the answer was found."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows as Python values; sums of BIGINT are plain integers."""
+        columns = [_values(column) for column in self.table.columns]
+        names = self.table.schema.names
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def emission(self) -> Emission:
+        """The same as the lines of a report."""
+        return Emission(self.time, 0, np.ones(self.table.num_rows, np.int8), self.table)
+
+
+@dataclass(frozen=True)
+class Many:
+    """A SELECT to be looked up; with ``keys``, once for each of them, in their order.
+
+    ``keys`` are the values of GROUP BY: a record batch with its columns, or a list or array where it has one.
+    ``ranges`` are milliseconds, one for each key, in place of the window's range.
+    """
+
+    select: str
+    keys: pa.RecordBatch | pa.Array | Sequence[Any] | None = None
+    ranges: Sequence[int] | None = None
+
+    def to_proto(self) -> lookups_pb2.ManyItem:
+        keys = self.keys
+        if keys is not None and not isinstance(keys, pa.RecordBatch):
+            keys = pa.RecordBatch.from_arrays([keys if isinstance(keys, pa.Array) else pa.array(keys)], names=["key"])
+        page = b"" if keys is None else to_page(keys)
+        return lookups_pb2.ManyItem(select=self.select, keys=page, ranges_ms=self.ranges or [])
+
+
+class LookupsClient:
+    """Asks the lookups service. While partitions move between workers it asks again, until the time is up."""
+
+    def __init__(self, channel: grpc.Channel, address: str) -> None:
+        self._stub: Any = lookups_pb2_grpc.LookupsStub(channel)
+        self._address = address
+
+    def lookup(self, select: str, at_least: Instant | None, timeout: float) -> Answer:
+        request = lookups_pb2.LookupRequest(select=select, at_least_ms=at_least)
+        response = self._patiently(lambda left: self._stub.Lookup(request, timeout=left), timeout)
+        table = from_page(response.rows) if response.rows else pa.RecordBatch.from_arrays([], names=[])
+        return Answer(response.watermark_ms, table, response.explanation)
+
+    def lookup_many(self, lookups: Sequence[Many], at_least: Instant | None, timeout: float) -> list[Answer]:
+        request = lookups_pb2.LookupManyRequest(lookups=[one.to_proto() for one in lookups], at_least_ms=at_least)
+        response = self._patiently(lambda left: self._stub.LookupMany(request, timeout=left), timeout)
+        return [Answer(response.watermark_ms, from_page(rows)) for rows in response.rows]
+
+    def _patiently(self, call: Callable[[float], _T], timeout: float) -> _T:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return call(deadline - time.monotonic())
+            except grpc.RpcError as failed:
+                error: StairwiseError = from_rpc_error(failed, self._address)
+                pause = error.retry_after if isinstance(error, NotReadyError) else None
+                if pause is None or time.monotonic() + pause >= deadline:
+                    raise error from failed
+                time.sleep(pause)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return [None if v is None else int(v) for v in values] if pa.types.is_decimal(column.type) else values

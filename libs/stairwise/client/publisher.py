@@ -1,0 +1,221 @@
+"""Putting events onto Kafka, in the partition that PARTITION BY says.
+
+A row is a message by itself, which is what any producer can do; lines and tables go many rows to a message, which
+costs ingest a third, or a tenth, of that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+
+from stairwise.errors import StairwiseError
+from stairwise.platform import kafka, telemetry, topics
+from stairwise.schema import Stream, Type
+from stairwise.streams.messages import CONTENT_TYPE, Format
+from stairwise.streams.partition import partition_of, split
+from stairwise.streams.rows import RowDecoder
+
+LINGER_MS = 5
+"""Messages wait this long for company: many small ones share a request."""
+BLOCK_BYTES = 1 << 20
+"""About how large a message of many rows may be."""
+TABLE_ROWS = 16_384
+"""How many rows of a table go into a message."""
+SPLIT_ROWS = 1 << 18
+"""How many rows of a table are cut into partitions at a time."""
+TIMEOUT_MS = 60_000
+"""After how long a message that the broker does not take counts as lost."""
+
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # what librdkafka remarks is for those who configure logging, not for stderr
+
+
+class PublishError(StairwiseError):
+    """Rows that did not reach Kafka."""
+
+
+class Publisher:
+    """Sends rows to one stream. ``flush`` waits until the broker has them and says if it has not."""
+
+    def __init__(self, brokers: str, stream: Stream) -> None:
+        self._topic = topics.incoming(stream.name)
+        self._stream = stream
+        self._brokers = brokers
+        self._producer = kafka.producer(brokers, linger_ms=LINGER_MS, message_timeout_ms=TIMEOUT_MS, logger=_log)
+        self._partition = _partitioner(stream)
+        self._decoder = RowDecoder(stream)
+        self._key_of = _key_reader(stream)
+        self._sent = 0
+        """Rows of tables so far: without PARTITION BY they go round in turn."""
+        self._lost = 0
+        self._reason: KafkaError | None = None
+        self._is_traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+    def publish(self, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
+        """Rows one by one or as a table, and the broker has them; how many they were."""
+        count = 0
+        if isinstance(rows, pa.Table | pa.RecordBatch):
+            self.send_table(rows)
+            count = int(rows.num_rows)
+        else:
+            for row in rows:
+                self.send(row)
+                count += 1
+        self.flush()
+        return count
+
+    def send(self, row: Mapping[str, Any]) -> None:
+        """One row, by name of column."""
+        key = row.get(self._stream.partition_by) if self._stream.partition_by is not None else None
+        self._produce(msgspec.json.encode(row), self._partition(key))
+
+    def send_lines(self, lines: Iterable[bytes]) -> None:
+        """Rows that are JSON already. They go as they are, malformed ones too: ingest says what is wrong."""
+        for line in lines:
+            self._produce(line, self._partition(self._key_of(line)))
+
+    def send_blocks(self, lines: Iterable[bytes], rows: int) -> None:
+        """The same, up to so many lines of a partition in one message."""
+        blocks: dict[int, list[bytes]] = {}
+        for line in lines:
+            partition = self._partition(self._key_of(line))
+            block = blocks.setdefault(partition, [])
+            block.append(line)
+            if len(block) == rows:
+                self._send_block(blocks.pop(partition), partition)
+        for partition, block in blocks.items():
+            self._send_block(block, partition)
+
+    def send_columns(self, lines: Sequence[bytes], rows: int) -> None:
+        """The same as Arrow messages; lines that are no rows of the stream go as they are, after them."""
+        decoded = self._decoder.decode(lines, np.zeros(len(lines), np.int64))
+        self.send_table(decoded.rows.select([column.name for column in self._stream.columns]), rows)
+        self.send_lines(lines[bad.index] for bad in decoded.bad)
+
+    def send_table(self, table: pa.Table | pa.RecordBatch, rows: int = TABLE_ROWS) -> None:
+        """Rows in columns, as Arrow messages; columns of the stream in any type that can hold its values."""
+        batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+        for batch in itertools.chain.from_iterable(_sliced(batch, SPLIT_ROWS) for batch in batches):
+            of_row = split(_plain(batch), self._key_column(batch), self._stream.partitions, self._sent)
+            self._sent += batch.num_rows
+            for partition in np.unique(of_row).tolist():
+                part = batch if self._stream.partitions == 1 else batch.filter(pa.array(of_row == partition))
+                for piece in _sliced(_plain(part), rows):
+                    self._send_arrow(piece, partition)
+
+    def _send_arrow(self, rows: pa.RecordBatch, partition: int) -> None:
+        """A message, or two where one would be too large."""
+        if rows.nbytes > BLOCK_BYTES and rows.num_rows > 1:
+            for half in _sliced(rows, (rows.num_rows + 1) // 2):
+                self._send_arrow(half, partition)
+            return
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_batch(rows)
+        self._produce(bytes(sink.getvalue()), partition, Format.ARROW, rows.num_rows)
+
+    def _send_block(self, lines: list[bytes], partition: int) -> None:
+        if len(lines) > 1 and sum(map(len, lines)) > BLOCK_BYTES:
+            half = len(lines) // 2
+            self._send_block(lines[:half], partition)
+            self._send_block(lines[half:], partition)
+        else:
+            self._produce(b"\n".join(lines), partition, Format.NDJSON, len(lines))
+
+    def _key_column(self, batch: pa.RecordBatch) -> str | None:
+        return self._stream.partition_by if self._stream.partition_by in batch.schema.names else None
+
+    def flush(self) -> None:
+        """Wait for the broker. Raises ``PublishError`` if rows were lost since the last flush."""
+        self._producer.flush()
+        if self._lost:
+            lost, reason, self._lost, self._reason = self._lost, self._reason, 0, None
+            why = reason.str() if reason is not None else "no reason given"
+            raise PublishError(
+                f"{lost} rows did not reach stream {self._stream.name!r}: {why}",
+                hint=f"is the broker at {self._brokers} up? `stairwise status` tells",
+            )
+
+    def _produce(self, value: bytes, partition: int, format_: Format = Format.JSON, rows: int = 1) -> None:
+        headers = [] if format_ is Format.JSON else [(CONTENT_TYPE, format_.value.encode())]
+        if self._is_traced:
+            span = telemetry.begin("publish", (), {"stairwise.stream": self._stream.name}, SpanKind.PRODUCER)
+            headers += telemetry.header(span) if span.is_recording() else []
+            span.end()
+        delivered = self._delivered if rows == 1 else partial(self._delivered, rows=rows)
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, partition=partition, headers=headers or None, on_delivery=delivered
+                )
+                break
+            except BufferError:
+                self._producer.poll(0.1)  # the queue is full: wait for deliveries to make room
+            except KafkaException as error:
+                delivered(error.args[0], None)
+                break
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, _: object, rows: int = 1) -> None:
+        if error is not None:
+            self._lost += rows
+            self._reason = self._reason or error
+
+
+def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionaries decoded: ingest takes plain columns."""
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _partitioner(stream: Stream) -> Callable[[Any], int]:
+    """From the value of the PARTITION BY column to a partition; without one, rows go round in turn."""
+    if stream.partition_by is None or stream.partition_by not in stream.by_name:
+        turns = itertools.cycle(range(stream.partitions))
+        return lambda _: next(turns)
+    type_ = stream.by_name[stream.partition_by].type
+    by_text = lru_cache(maxsize=100_000)(partition_of)
+    return lambda value: by_text(_text(value, type_), stream.partitions)
+
+
+def _text(value: Any, type_: Type) -> str | None:
+    """A value as text, as a cast to STRING would write it; one that has another type as Python writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if type_ in (Type.DOUBLE, Type.BOOLEAN) and isinstance(value, int | float):
+        text: str = pa.scalar(value, type_.arrow).cast(pa.string()).as_py()
+        return text
+    return str(value)
+
+
+def _key_reader(stream: Stream) -> Callable[[bytes], Any]:
+    """Reads the PARTITION BY column out of a JSON line and passes over the rest."""
+    if stream.partition_by is None:
+        return lambda _: None
+    # A struct of one field makes the decoder skip all others without building them.
+    shape = msgspec.defstruct("Key", [("key", Any, None)], rename={"key": stream.partition_by})
+    decode = msgspec.json.Decoder(shape).decode
+
+    def read(line: bytes) -> Any:
+        try:
+            return decode(line).key  # type: ignore[attr-defined]
+        except msgspec.DecodeError:
+            return None
+
+    return read

@@ -1,0 +1,310 @@
+"""Statements to what they mean: ``resolve_stream``, ``resolve_table``, ``resolve_query``: every name and type known.
+
+Whatever is wrong raises ``StatementError`` with its place; nothing is changed anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from stairwise.cql import ast
+from stairwise.cql.coercion import Typed, coerce, is_null
+from stairwise.cql.literals import count, duration
+from stairwise.cql.query import Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
+from stairwise.cql.select import resolve_select
+from stairwise.cql.source import Source, Span
+from stairwise.cql.window_clauses import single_options
+from stairwise.errors import nearest
+from stairwise.schema import FOREVER, TIME_COLUMN, Column, Duration, Stream, Type
+from stairwise.windows.spec import MultiWindow
+
+MAX_COLUMNS = 1_000
+MAX_PARTITIONS = 1_024
+MAX_NAME = 100
+MAX_SET_OPERATIONS = 32
+DEFAULT_FUTURE: Duration = 86_400_000
+"""How far ahead of the clock a row may be whose time is Kafka's append time: one day."""
+
+_OBJECT_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+_COLUMN_TYPES = {t.value: t for t in Type if t is not Type.HUGEINT}
+_OTHER_NAMES_OF_TYPES = {
+    "INT": "BIGINT",
+    "INTEGER": "BIGINT",
+    "LONG": "BIGINT",
+    "HUGEINT": "BIGINT",
+    "SMALLINT": "BIGINT",
+    "FLOAT": "DOUBLE",
+    "REAL": "DOUBLE",
+    "DECIMAL": "DOUBLE",
+    "NUMERIC": "DOUBLE",
+    "VARCHAR": "STRING",
+    "CHAR": "STRING",
+    "TEXT": "STRING",
+    "BOOL": "BOOLEAN",
+    "DATETIME": "TIMESTAMP",
+    "DATE": "TIMESTAMP",
+    "TIME": "TIMESTAMP",
+}
+
+# ── streams ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
+    """The stream that a CREATE STREAM declares."""
+    source = statement.source
+    check_name(source, statement.name, "stream")
+    columns = _columns(source, statement.columns)
+    options = single_options(source, statement.options)
+    timestamp_by = _timestamp_by(source, options.get("TIMESTAMP"), columns)
+    return Stream(
+        statement.name.text,
+        tuple(columns.values()),
+        timestamp_by=timestamp_by,
+        lateness=_length(source, options.get("LATENESS"), 0, zero=True) or 0,
+        idle_after=_length(source, options.get("IDLE"), None),
+        partition_by=_column_option(source, options.get("PARTITION"), columns),
+        partitions=_partitions(source, options.get("PARTITIONS")),
+        granule=_length(source, options.get("GRANULE"), 1_000) or 1_000,
+        live="LIVE" in options or timestamp_by is None,
+        incarnation=incarnation,
+        future=_length(source, options.get("FUTURE"), DEFAULT_FUTURE if timestamp_by is None else None),
+        reject_unknown="REJECT" in options,
+    )
+
+
+def resolve_table(statement: ast.CreateTable, incarnation: int = 1) -> Stream:
+    """The table that a CREATE TABLE declares: a stream of updates, of which the last of each key counts."""
+    source = statement.source
+    check_name(source, statement.name, "table")
+    columns = _columns(source, statement.columns)
+    options = single_options(source, statement.options)
+    timestamp_by = _timestamp_by(source, options.get("TIMESTAMP"), columns)
+    if "KEY" not in options:
+        raise source.error(
+            statement.name.span,
+            f"the table {statement.name.text!r} has no key",
+            expected="KEY (column, ...) behind the columns",
+            hint="a row replaces the earlier one that has its key",
+        )
+    keys = options["KEY"].value
+    assert isinstance(keys, tuple), "the grammar gives KEY a list of names"
+    for key in keys:
+        if key.text not in columns:
+            hint = nearest(key.text, columns, "column")
+            raise source.error(key.span, f"there is no column {key.text!r}", hint=hint)
+        columns[key.text] = replace(columns[key.text], nullable=False)
+    return Stream(
+        statement.name.text,
+        tuple(columns.values()),
+        timestamp_by=timestamp_by,
+        lateness=FOREVER,
+        partition_by=keys[0].text,
+        incarnation=incarnation,
+        reject_unknown="REJECT" in options,
+        keys=tuple(dict.fromkeys(key.text for key in keys)),
+        retroactive="NON" not in options,
+    )
+
+
+def _timestamp_by(source: Source, option: ast.Option | None, columns: dict[str, Column]) -> str | None:
+    """The column that TIMESTAMP BY names, which is never NULL then."""
+    timestamp_by = _column_option(source, option, columns)
+    if option is None or timestamp_by is None:
+        return None
+    if columns[timestamp_by].type is not Type.TIMESTAMP:
+        raise source.error(
+            option.span,
+            f"column {timestamp_by!r} is of type {columns[timestamp_by].type.value}",
+            expected="a column of type TIMESTAMP",
+            hint=f"declare it as {timestamp_by} TIMESTAMP",
+        )
+    columns[timestamp_by] = replace(columns[timestamp_by], nullable=False)
+    return timestamp_by
+
+
+def check_name(source: Source, name: ast.Name, kind: str) -> None:
+    """Names of streams and queries go into topic names and command lines, so they stay plain."""
+    if len(name.text) > MAX_NAME or not _OBJECT_NAME.fullmatch(name.text):
+        raise source.error(
+            name.span,
+            f"a {kind} cannot be called {name.text[:40]!r}",
+            expected=f"letters, digits, _ and -, at most {MAX_NAME} of them",
+        )
+
+
+def _columns(source: Source, definitions: tuple[ast.ColumnDefinition, ...]) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for definition in definitions:
+        name = definition.name.text
+        if name in columns:
+            raise source.error(
+                definition.name.span, f"two columns are called {name!r}", hint="give one of them another name"
+            )
+        if name == TIME_COLUMN or len(name) > MAX_NAME:
+            raise source.error(
+                definition.name.span,
+                f"a column cannot be called {name[:40]!r}",
+                expected=f"at most {MAX_NAME} characters, and not {TIME_COLUMN}, which is the engine's own",
+            )
+        if len(columns) == MAX_COLUMNS:
+            raise source.error(definition.name.span, f"a stream has at most {MAX_COLUMNS:,} columns")
+        columns[name] = Column(name, _column_type(source, definition.type), nullable=not definition.not_null)
+    return columns
+
+
+def _column_type(source: Source, name: ast.Name) -> Type:
+    word = name.text.upper()
+    if word in _COLUMN_TYPES:
+        return _COLUMN_TYPES[word]
+    known = _OTHER_NAMES_OF_TYPES.get(word)
+    raise source.error(
+        name.span,
+        f"there is no type {name.text!r} for a column",
+        expected=", ".join(_COLUMN_TYPES),
+        hint=f"write {known}" if known else nearest(word, _COLUMN_TYPES, "type"),
+    )
+
+
+def _column_option(source: Source, option: ast.Option | None, columns: Mapping[str, Column]) -> str | None:
+    if option is None:
+        return None
+    assert isinstance(option.value, ast.Name), "the grammar gives TIMESTAMP BY and PARTITION BY a name"
+    if option.value.text not in columns:
+        raise source.error(
+            option.value.span,
+            f"there is no column {option.value.text!r}",
+            hint=nearest(option.value.text, columns, "column"),
+        )
+    return option.value.text
+
+
+def _length(
+    source: Source, option: ast.Option | None, default: Duration | None, *, zero: bool = False
+) -> Duration | None:
+    if option is None:
+        return default
+    assert isinstance(option.value, ast.Duration), "the grammar gives this option a duration"
+    return duration(source, option.value, option.keyword, zero=zero)
+
+
+def _partitions(source: Source, option: ast.Option | None) -> int:
+    if option is None:
+        return 4
+    assert isinstance(option.value, ast.Number), "the grammar gives PARTITIONS a number"
+    return count(source, option.value, "PARTITIONS", MAX_PARTITIONS)
+
+
+# ── queries ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def resolve_query(name: str, select: ast.SelectStatement, streams: Mapping[str, Stream]) -> Query:
+    """The query that a SELECT states, over the streams that there are."""
+    relation = _relation(select.source, select.relation, streams, MAX_SET_OPERATIONS)
+    return Query(name, relation, _emit(select, relation), select.text)
+
+
+def _relation(source: Source, node: ast.Relation, streams: Mapping[str, Stream], depth: int) -> Relation:
+    if isinstance(node, ast.Select):
+        return resolve_select(source, node, streams)
+    if depth == 0:
+        raise source.error(node.span, f"a query has at most {MAX_SET_OPERATIONS} set operations in a chain")
+    left = _relation(source, node.left, streams, depth - 1)
+    right = _relation(source, node.right, streams, depth - 1)
+    left, right = _aligned(source, node, left, right)
+    _check_set_operation(source, node, left, right)
+    return Union(left, right) if node.op == "UNION" else Except(left, right)
+
+
+def _check_set_operation(source: Source, node: ast.SetOperation, left: Relation, right: Relation) -> None:
+    windows = [i.window for side in (left, right) for i in inputs(side)]
+    unwindowed = [w is None for w in windows]
+    if any(unwindowed) and not all(unwindowed):
+        raise source.error(
+            node.span,
+            f"{node.op} of an input with a window and one without",
+            hint="give both sides a window, or none",
+        )
+    if node.op == "EXCEPT" and any(unwindowed):
+        raise source.error(
+            node.span,
+            "EXCEPT without windows would have to remember both streams",
+            hint="give both sides a window: [RANGE 60 SECONDS]",
+        )
+    if any(isinstance(w, MultiWindow) for w in windows):
+        raise source.error(
+            node.span,
+            f"a window with several levels has no place in {node.op}",
+            hint="write a query of its own for it",
+        )
+
+
+def _aligned(source: Source, node: ast.SetOperation, left: Relation, right: Relation) -> tuple[Relation, Relation]:
+    """Both sides with equal column types, the narrower ones widened."""
+    if len(left.outputs) != len(right.outputs):
+        raise source.error(
+            node.span,
+            f"{node.op}: the left side has {len(left.outputs)} and the right side {len(right.outputs)} columns",
+            hint="both sides need the same columns in the same order",
+        )
+    for index, (ours, theirs) in enumerate(zip(left.outputs, right.outputs, strict=True)):
+        if ours.type is theirs.type:
+            continue
+        if _is_null_column(left, index):
+            target = theirs.type
+        elif _is_null_column(right, index):
+            target = ours.type
+        elif ours.type.is_numeric and theirs.type.is_numeric:
+            types = {ours.type, theirs.type}
+            target = Type.DOUBLE if Type.DOUBLE in types else Type.HUGEINT
+        else:
+            raise source.error(
+                node.span,
+                f"{node.op}: column {index + 1}, {ours.name!r}, is {ours.type.value} on the left and"
+                f" {theirs.type.value} on the right",
+                hint="both sides need the same types in the same order",
+            )
+        left = _widened(source, left, index, target, node.span)
+        right = _widened(source, right, index, target, node.span)
+    return left, right
+
+
+def _is_null_column(relation: Relation, index: int) -> bool:
+    return all(is_null(select.outputs[index].expr) for select in selects(relation))
+
+
+def _widened(source: Source, relation: Relation, index: int, target: Type, span: Span) -> Relation:
+    """The relation with one of its columns in a wider type."""
+    if not isinstance(relation, Select):
+        return replace(
+            relation,
+            left=_widened(source, relation.left, index, target, span),
+            right=_widened(source, relation.right, index, target, span),
+        )
+    outputs = list(relation.outputs)
+    given = outputs[index]
+    outputs[index] = Output(given.name, coerce(source, Typed(given.expr, span), target))
+    return replace(relation, outputs=tuple(outputs))
+
+
+def _emit(select: ast.SelectStatement, relation: Relation) -> Emit:
+    """What was asked for; else the whole answer of aggregates and the changes of everything else.
+
+    Without windows every row is reported once, at its own time, and nothing ever leaves: RSTREAM, ISTREAM and
+    CHANGES say the same, which RSTREAM stands for.
+    """
+    append_only = all(i.window is None for i in inputs(relation))
+    if append_only:
+        if select.emit is not None and select.emit.text == Emit.DSTREAM.value:
+            raise select.source.error(
+                select.emit.span,
+                "without a window nothing ever leaves, so DSTREAM would stay empty",
+                hint="write EMIT ISTREAM, or give the stream a window",
+            )
+        return Emit.RSTREAM
+    if select.emit is not None:
+        return Emit(select.emit.text)
+    grouped = isinstance(relation, Select) and relation.is_grouped
+    return Emit.RSTREAM if grouped else Emit.CHANGES

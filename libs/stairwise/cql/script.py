@@ -1,0 +1,203 @@
+"""What a script does to the streams and queries that there are.
+
+``Catalogue.execute`` runs a script as a whole: either every statement holds, and the changes come back in
+order for the caller to act on (a local engine, a registry), or an error is raised and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from stairwise.cql import ast
+from stairwise.cql.parser import parse_script
+from stairwise.cql.query import Query
+from stairwise.cql.resolve import check_name, resolve_query, resolve_stream, resolve_table
+from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError
+from stairwise.schema import Stream
+
+
+@dataclass(frozen=True)
+class StreamCreated:
+    stream: Stream
+
+
+@dataclass(frozen=True)
+class StreamSealed:
+    stream: Stream
+
+
+@dataclass(frozen=True)
+class StreamDropped:
+    stream: Stream
+
+
+@dataclass(frozen=True)
+class TableCreated:
+    table: Stream
+
+
+@dataclass(frozen=True)
+class TableDropped:
+    table: Stream
+
+
+@dataclass(frozen=True)
+class QueryCreated:
+    query: Query
+
+
+@dataclass(frozen=True)
+class QueryDropped:
+    query: Query
+
+
+@dataclass(frozen=True)
+class Explained:
+    """EXPLAIN was asked of this query, which need not be one that runs."""
+
+    query: Query
+
+
+Change = (
+    StreamCreated | StreamSealed | StreamDropped | TableCreated | TableDropped | QueryCreated | QueryDropped | Explained
+)
+
+
+@dataclass
+class Catalogue:
+    """Streams, tables among them, and queries by name. ``incarnations`` also remembers the streams that are gone."""
+
+    streams: dict[str, Stream] = field(default_factory=dict)
+    queries: dict[str, Query] = field(default_factory=dict)
+    sealed: set[str] = field(default_factory=set)
+    incarnations: dict[str, int] = field(default_factory=dict)
+    free_from: int = 1
+    """Names of bare SELECTs below this number are taken."""
+
+    def execute(self, script: str) -> tuple[Change, ...]:
+        """Run a script as a whole."""
+        draft = self.copy()
+        changes = [change for statement in parse_script(script) for change in draft.apply(statement)]
+        self.streams, self.queries = draft.streams, draft.queries
+        self.sealed, self.incarnations, self.free_from = draft.sealed, draft.incarnations, draft.free_from
+        return tuple(changes)
+
+    def apply(self, statement: ast.Statement) -> tuple[Change, ...]:
+        """Run one statement. A bare SELECT is called q1, q2, ..., in order of the bare SELECTs."""
+        return tuple(self._apply(statement))
+
+    def copy(self) -> Catalogue:
+        streams, queries, incarnations = dict(self.streams), dict(self.queries), dict(self.incarnations)
+        return Catalogue(streams, queries, set(self.sealed), incarnations, self.free_from)
+
+    def _apply(self, statement: ast.Statement) -> Iterator[Change]:
+        match statement:
+            case ast.CreateStream():
+                yield self._create_stream(statement)
+            case ast.SealStream():
+                yield self._seal_stream(statement.name.text)
+            case ast.DropStream():
+                yield from self._drop_stream(statement.name.text)
+            case ast.CreateTable():
+                yield self._create_table(statement)
+            case ast.DropTable():
+                yield from self._drop_table(statement.name.text)
+            case ast.CreateQuery():
+                check_name(statement.source, statement.name, "query")
+                yield self._create_query(statement.name.text, statement.select)
+            case ast.SelectStatement():
+                yield self._create_query(self._free_name(), statement)
+            case ast.DropQuery():
+                yield self._drop_query(self._query(statement.name.text))
+            case ast.Explain():
+                target = statement.target
+                if isinstance(target, ast.Name):
+                    yield Explained(self._query(target.text))
+                else:
+                    yield Explained(resolve_query("", target, self.streams))
+
+    def _create_stream(self, statement: ast.CreateStream) -> StreamCreated:
+        """A new stream; also under the name of a sealed one, which reopens it as its next incarnation."""
+        name = statement.name.text
+        if name in self.streams and name not in self.sealed:
+            raise AlreadyExistsError("table" if self.streams[name].is_table else "stream", name)
+        stream = resolve_stream(statement, self.incarnations.get(name, 0) + 1)
+        self.streams[name] = stream
+        self.incarnations[name] = stream.incarnation
+        self.sealed.discard(name)
+        return StreamCreated(stream)
+
+    def _create_table(self, statement: ast.CreateTable) -> TableCreated:
+        """Tables and streams have their names in common: both stand in FROM."""
+        name = statement.name.text
+        if name in self.streams:
+            raise AlreadyExistsError("table" if self.streams[name].is_table else "stream", name)
+        table = resolve_table(statement, self.incarnations.get(name, 0) + 1)
+        self.streams[name] = table
+        self.incarnations[name] = table.incarnation
+        return TableCreated(table)
+
+    def _drop_table(self, name: str) -> Iterator[Change]:
+        """The table goes and takes the queries that read it along."""
+        table = self.streams.get(name)
+        if table is None or not table.is_table:
+            raise NotFoundError("table", name, [n for n, s in self.streams.items() if s.is_table])
+        yield from self._drop_queries(name)
+        del self.streams[name]
+        yield TableDropped(table)
+
+    def _seal_stream(self, name: str) -> StreamSealed:
+        stream = self._stream(name)
+        if name in self.sealed:
+            raise ConflictError(
+                f"stream {name!r} is sealed already", hint=f"DROP STREAM {name}; and create it again to go on"
+            )
+        self.sealed.add(name)
+        return StreamSealed(stream)
+
+    def _drop_stream(self, name: str) -> Iterator[Change]:
+        """The stream goes and takes the queries that read it along."""
+        stream = self._stream(name)
+        yield from self._drop_queries(name)
+        del self.streams[name]
+        self.sealed.discard(name)
+        yield StreamDropped(stream)
+
+    def _drop_queries(self, stream: str) -> Iterator[Change]:
+        """The queries that read a stream or a table go."""
+        for query in [q for q in self.queries.values() if any(s.name == stream for s in q.streams)]:
+            yield self._drop_query(query)
+
+    def _create_query(self, name: str, select: ast.SelectStatement) -> QueryCreated:
+        query = resolve_query(name, select, self.streams)
+        if name in self.queries:
+            raise AlreadyExistsError("query", name)
+        for stream in query.streams:
+            if stream.name in self.sealed:
+                raise ConflictError(
+                    f"query {name!r} reads the stream {stream.name!r}, which is sealed",
+                    hint=f"DROP STREAM {stream.name}; and create it again to go on",
+                )
+        self.queries[name] = query
+        return QueryCreated(query)
+
+    def _drop_query(self, query: Query) -> QueryDropped:
+        del self.queries[query.name]
+        self.free_from = 1
+        return QueryDropped(query)
+
+    def _free_name(self) -> str:
+        while f"q{self.free_from}" in self.queries:
+            self.free_from += 1
+        return f"q{self.free_from}"
+
+    def _stream(self, name: str) -> Stream:
+        if name not in self.streams or self.streams[name].is_table:
+            raise NotFoundError("stream", name, [n for n, s in self.streams.items() if not s.is_table])
+        return self.streams[name]
+
+    def _query(self, name: str) -> Query:
+        if name not in self.queries:
+            raise NotFoundError("query", name, self.queries)
+        return self.queries[name]

@@ -1,0 +1,1 @@
+"""Expressions over Arrow columns, with SQL's NULL logic, never a row at a time."""

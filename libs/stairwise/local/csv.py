@@ -1,0 +1,172 @@
+"""Comma-separated values with a header line. An empty field is NULL; a quoted empty one is the empty string.
+
+Fields are read as bytes, then turned into the stream's types a column at a time. Only a column in which Arrow finds
+something wrong is looked at value by value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from stairwise.errors import ConfigError
+from stairwise.local.chunks import Chunk, Clock, Rejected
+from stairwise.local.columns import Converted, assembled
+from stairwise.schema import Column, Stream, Type
+from stairwise.streams.rows import Code
+
+BLOCK = 4 * 2**20
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_INTEGER = re.compile(r"-?[0-9]+")
+_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+class CommaSeparated:
+    """Rows from a binary file of comma-separated values."""
+
+    def __init__(self, stream: Stream, file: BinaryIO, clock: Clock, name: str) -> None:
+        self._stream = stream
+        self._file = file
+        self._clock = clock
+        self._name = name
+        self._torn: list[Rejected] = []
+        """Lines that have too few or too many fields, since the last chunk."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        reader = self._open()
+        if reader is None:
+            return
+        columns = [c for c in self._stream.columns if c.name in reader.schema.names]
+        self._check_columns(reader.schema.names)
+        number = 1
+        for batch in reader:
+            yield self._chunk(batch, columns, number)
+            number += batch.num_rows + len(self._torn)
+            self._torn = []
+        if self._torn:
+            yield Chunk(self._stream.arrow_schema.empty_table().combine_chunks().to_batches()[0], self._torn)
+
+    def _open(self) -> csv.CSVStreamingReader | None:
+        """The file as batches of bytes; None where it is empty."""
+        names = [c.name for c in self._stream.columns]
+        try:
+            return csv.open_csv(
+                pa.PythonFile(self._file, "r"),
+                csv.ReadOptions(use_threads=False, block_size=BLOCK),
+                csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._reject),
+                csv.ConvertOptions(
+                    column_types={name: pa.binary() for name in names},
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                return None
+            raise ConfigError(f"{self._name} cannot be read as csv: {error}") from error
+
+    def _check_columns(self, present: list[str]) -> None:
+        for column in self._stream.columns:
+            needed = not column.nullable or column.name == self._stream.timestamp_by
+            if needed and column.name not in present:
+                raise ConfigError(
+                    f"{self._name} has no column {column.name!r}, which stream {self._stream.name} needs",
+                    hint=f"its header names {', '.join(present)}",
+                )
+
+    def _reject(self, row: Any) -> str:
+        text = f"{row.actual_columns} fields where the header has {row.expected_columns}"
+        number = row.number if row.number is not None else 0
+        self._torn.append(Rejected(number, Code.MALFORMED, None, text, row.text))
+        return "skip"
+
+    def _chunk(self, batch: pa.RecordBatch, columns: list[Column], number: int) -> Chunk:
+        def raw(row: int) -> dict[str, object]:
+            found = {c.name: batch.column(c.name)[row].as_py() for c in columns}
+            return {name: v.decode("utf-8", "replace") if v is not None else None for name, v in found.items()}
+
+        converted = {c.name: from_text(c, batch.column(c.name)) for c in columns}
+        chunk = assembled(self._stream, converted, batch.num_rows, number, self._clock(), raw)
+        return Chunk(chunk.rows, [*self._torn, *chunk.rejected])
+
+
+def from_text(column: Column, fields: pa.BinaryArray) -> Converted:
+    """The fields of a column as values of its type."""
+    try:
+        return Converted(_at_once(column.type, pc.cast(fields, pa.string())), {})
+    except pa.ArrowInvalid:
+        return _one_by_one(column, fields)
+
+
+def _at_once(type_: Type, texts: pa.StringArray) -> pa.Array:
+    if type_ is Type.TIMESTAMP:
+        is_integer = pc.match_substring_regex(texts, r"^-?[0-9]+$")
+        if not pc.all(is_integer).as_py():
+            raise pa.ArrowInvalid("not all milliseconds")
+    return pc.cast(texts, type_.arrow)
+
+
+def _one_by_one(column: Column, fields: pa.BinaryArray) -> Converted:
+    convert = _CONVERSIONS[column.type]
+    values: list[Any] = []
+    wrong: dict[int, Code] = {}
+    for i, field in enumerate(fields.to_pylist()):
+        value = None
+        if field is not None:
+            try:
+                value = convert(field.decode())
+            except UnicodeDecodeError:
+                wrong[i] = Code.MALFORMED
+            except OverflowError:
+                wrong[i] = Code.OUT_OF_RANGE
+            except (ValueError, msgspec.ValidationError):
+                wrong[i] = Code.WRONG_TYPE
+        values.append(value)
+    return Converted(pa.array(values, column.type.arrow), wrong)
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(text)
+    if len(text) > 20 or not -(2**63) <= (value := int(text)) < 2**63:
+        raise OverflowError(text)
+    return value
+
+
+def _double(text: str) -> float:
+    if not _DOUBLE.fullmatch(text):
+        raise ValueError(text)
+    return float(text)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _BOOLEANS:
+        raise ValueError(text)
+    return _BOOLEANS[text.lower()]
+
+
+def _timestamp(text: str) -> int:
+    if _INTEGER.fullmatch(text):
+        return _integer(text)
+    time = msgspec.convert(text, datetime.datetime)
+    if time.tzinfo is None:
+        raise ValueError(text)
+    return (time - _EPOCH) // datetime.timedelta(milliseconds=1)
+
+
+_CONVERSIONS: dict[Type, Callable[[str], Any]] = {
+    Type.BIGINT: _integer,
+    Type.DOUBLE: _double,
+    Type.STRING: str,
+    Type.BOOLEAN: _boolean,
+    Type.TIMESTAMP: _timestamp,
+}

@@ -1,0 +1,66 @@
+"""The parts of all partitions put together: one answer at T, with the same arithmetic and order as a query's report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stairwise.errors import StairwiseError
+from stairwise.expressions.codes import encode
+from stairwise.expressions.evaluate import evaluate
+from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints
+from stairwise.lookups.statement import Lookup
+from stairwise.operators.answers import grouped_answer, output_batch
+from stairwise.operators.cells import Cells
+from stairwise.operators.pages import concat
+from stairwise.schema import Instant
+
+
+def put_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The answer of a lookup from what each partition contributes."""
+    select, grouping = lookup.select, lookup.grouping
+    rows = concat(list(parts))
+    count = len(select.keys)
+    keys, partials = rows.columns[:count], rows.columns[count:]
+    if not keys and rows.num_rows == 1:
+        groups = 1
+    elif not keys:
+        partials = grouping.partials.combine(partials, np.zeros(rows.num_rows, np.int64), 1)
+        groups = 1
+    elif len(parts) > 1 and rows.num_rows:
+        codes, first = encode(keys)
+        groups = len(first)
+        keys = [key.take(pa.array(first)) for key in keys]
+        partials = grouping.partials.combine(partials, codes, groups)
+    else:
+        groups = rows.num_rows
+    cells = _lowered(lookup, at, groups, keys, partials)
+    answer = grouped_answer(select, cells, Faults())
+    return (answer.in_order() if groups > 1 else answer).cells.rows
+
+
+def put_in_order(
+    lookup: Lookup, at: Instant, keys: pa.RecordBatch, parts: Sequence[Sequence[pa.Array]]
+) -> pa.RecordBatch:
+    """The answers for keys that were asked one by one: a row for each, in their order, also where it has no rows."""
+    select, grouping = lookup.select, lookup.grouping
+    if select.having is not None:
+        raise StairwiseError("keys that are asked one by one are all answered", hint="leave HAVING out")
+    partials = list(parts[0])
+    if len(parts) > 1:
+        each: Ints = np.tile(np.arange(keys.num_rows), len(parts))
+        columns = [pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)]
+        partials = grouping.partials.combine(columns, each, keys.num_rows)
+    cells = _lowered(lookup, at, keys.num_rows, keys.columns, partials)
+    columns = cells.rows.columns
+    outputs = [evaluate(output.expr, columns, keys.num_rows, Faults()) for output in select.outputs]
+    return output_batch(select.outputs, outputs)
+
+
+def _lowered(lookup: Lookup, at: Instant, groups: int, keys: list[pa.Array], partials: list[pa.Array]) -> Cells:
+    """The group rows. Aggregates that yield several rows a group are no lookups."""
+    values = lookup.grouping.partials.lower(partials, np.full(groups, at))
+    return lookup.grouping.group_rows(np.zeros(groups, np.int64), keys, values)

@@ -1,0 +1,128 @@
+"""The one contract of the structures: updated by the batch, asked by the batch, over positions in substreams.
+
+    key 0    ┌──┬──┬──┬──┬──┐          a row's position counts its key's rows from the first, dropped ones included;
+    key 1    ┌──┬──┐   │     │         an interval is a key and two positions, left inclusive, right exclusive:
+                      left  right      whether a window was given by time or by rows has been settled before
+
+Where a row lies in memory is its slot, which ``substreams`` gives out. A structure keeps arrays over slots: one
+value a slot for the narrowest intervals, every 2^l-th for wider ones. Slots are dealt out so that 2^l neighbours
+that start at a multiple of 2^l stay neighbours: a structure may shift a slot right to find its wider interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from stairwise.expressions.views import Ints
+
+_Number = TypeVar("_Number", np.int64, np.float64)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """A batch of rows with its places: by key, and within a key in stream order."""
+
+    order: Ints | None
+    """The rows of the batch in that order; None where they came in it."""
+    position: Ints
+    slot: Ints
+    next_slot: Ints
+    """The slot of the position after the row."""
+    mask: Ints
+    """The size of the ring that the row is in, less one: no interval is wider."""
+    run: Ints
+    """Where each key's rows begin in this order; a run may be empty."""
+    run_length: Ints
+    run_key: Ints | slice
+    """The keys of the runs; a slice where they are all keys."""
+    run_slot: Ints
+    """The slot of each run's first row."""
+    run_of: Ints
+    """The run of each row."""
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def touched(self) -> Ints:
+        """The keys that have rows in the batch."""
+        some = self.run_length > 0
+        return np.flatnonzero(some) if isinstance(self.run_key, slice) else self.run_key[some]
+
+    def arranged(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """Values of the batch's rows in the order of the arrivals."""
+        return values if self.order is None else values[self.order]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Rows that got other slots: what stood at ``source`` belongs at ``target``. ``size`` slots there are now.
+
+    For every key that moves, the position after its last row moves along.
+    """
+
+    source: Ints
+    target: Ints
+    position: Ints
+    mask: Ints
+    """The size of the smaller of the two rings, less one."""
+    size: int
+    fresh: bool
+    """Do all rows that are kept move? Then what lies elsewhere can be forgotten."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Positions [left, right) of one key each; none of them is empty by being upside down."""
+
+    key: Ints
+    left: Ints
+    right: Ints
+    start: Ints
+    """The first slot of each interval's key, and the mask that wraps its positions into its slots."""
+    mask: Ints
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def slots(self, position: Ints) -> Ints:
+        return self.start + (position & self.mask)
+
+
+class Structure(Protocol):
+    """What ``substreams`` tells every structure that is attached to it."""
+
+    def move(self, move: Move) -> None:
+        """Called before the update that made the room necessary."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+def grown(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The same column with room for ``size``; what is new is zero."""
+    if len(column) >= size:
+        return column
+    longer = np.zeros(size, column.dtype)
+    longer[: len(column)] = column
+    return longer
+
+
+def moved(column: npt.NDArray[Any], move: Move, level: int = 0) -> npt.NDArray[Any]:
+    """A column after a move; at ``level`` l it has one entry for 2^l slots."""
+    source, target = move.source, move.target
+    if level:
+        width = (1 << level) - 1
+        ends = ((move.position + 1) & width == 0) & (move.mask >= width)
+        source, target = source[ends] >> level, target[ends] >> level
+    size = move.size >> level
+    if move.fresh:
+        placed = np.zeros(size, column.dtype)
+        placed[target] = column[source]
+        return placed
+    column = grown(column, size)
+    column[target] = column[source]
+    return column

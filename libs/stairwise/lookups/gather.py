@@ -1,0 +1,73 @@
+"""An answer from several partitions, wherever they are held: what is asked of each holder, and in which order.
+
+    1  T: the least watermark of all partitions
+    2  ROWS n       ask for the times of the last n rows; how many of each partition are among the last n of all
+       a filter     ask for the keys that may meet the bound
+    3  ask for the parts at T, of those rows or keys
+    4  put them together
+
+Every step asks about the same T, so that it makes no difference how far each holder has read beyond it: the answer is
+a true state of the window (window-serializable, seed 001 section 7.3.2), and the latest one where all is held here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stairwise.expressions.codes import encode
+from stairwise.expressions.views import Ints
+from stairwise.lookups.answer import put_together
+from stairwise.lookups.parts import asked_part, candidates, part
+from stairwise.lookups.past import Past
+from stairwise.lookups.statement import Lookup
+from stairwise.operators.pages import concat
+from stairwise.schema import Instant
+from stairwise.windows.spec import RowsWindow
+
+
+def least_watermark(pasts: Iterable[Past]) -> Instant:
+    return min(past.watermark for past in pasts)
+
+
+def last_times(pasts: Mapping[int, Past], at: Instant, count: int) -> dict[int, Ints]:
+    """Of each partition, the times of its last rows."""
+    return {number: past.last_times(at, count) for number, past in pasts.items()}
+
+
+def among_the_last(times: Mapping[int, Ints], count: int) -> dict[int, int]:
+    """How many rows of each partition are among the last ``count`` of all, in the order of the stream."""
+    numbers = sorted(times)
+    every = np.concatenate([times[number] for number in numbers])
+    partition = np.repeat(numbers, [len(times[number]) for number in numbers])
+    last = partition[np.lexsort([partition, every])[-count:]]
+    return {number: int(np.count_nonzero(last == number)) for number in numbers}
+
+
+def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    """Each key that any partition has named, once; None where one of them could not tell."""
+    found = [batch for batch in named if batch is not None]
+    if len(found) < len(named):
+        return None
+    every = concat(found)
+    if len(found) == 1 or not every.num_rows:
+        return every
+    _, first = encode(every.columns)
+    return every.take(pa.array(first))
+
+
+def look_up(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> pa.RecordBatch:
+    """The answer at T where all partitions of the stream are held here."""
+    together = asked_part(list(pasts.values()), lookup, at)
+    if together is not None:
+        return put_together(lookup, at, [together])
+    counts: dict[int, int] = {}
+    keys: pa.RecordBatch | None = None
+    if isinstance(lookup.window, RowsWindow):
+        counts = among_the_last(last_times(pasts, at, lookup.window.rows), lookup.window.rows)
+    elif lookup.bound is not None and lookup.stream.partitions > 1:
+        keys = named_keys([candidates(past, lookup, at) for past in pasts.values()])
+    parts = [part(past, lookup, at, keys, counts.get(number)) for number, past in pasts.items()]
+    return put_together(lookup, at, parts)

@@ -1,0 +1,273 @@
+"""The recent past of one partition: its rows in stream order, and the shelves that lookups have asked for.
+
+    batch ──reorder──▶ settled rows ──┬─▶ pages: kept while RETAIN lets them
+                                      └─▶ shelves of the signatures in use
+
+A signature has no shelf at first: its lookups look through the rows. When they have looked at as many rows as there
+are, a shelf is made of them; when it has taken in many more rows than are kept without being asked, it is given up.
+So whoever asks often pays for updates, and whoever asks once does not (seed 004 section 1.2).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stairwise.aggregates.contract import Rows
+from stairwise.expressions.views import Ints, int64_view
+from stairwise.lookups.reorder import ReorderBuffer
+from stairwise.lookups.shelf import Shelf, must_look_through
+from stairwise.lookups.statement import Bound, Lookup, Need, Signature
+from stairwise.operators.pages import concat, empty
+from stairwise.schema import DAWN, Duration, Instant, Stream
+
+PAGE = 16_384
+"""A page with fewer rows takes in what comes next, once that is not much smaller."""
+MAKE = 1 << 19
+"""Rows that a lookup gives to a shelf that is being made: a fraction of a second."""
+PATIENCE = 8
+"""A shelf that took in so many times the rows that are kept, without being asked, is given up."""
+
+
+@dataclass(frozen=True)
+class Retain:
+    """How much of a partition is kept, at most."""
+
+    time: Duration = 3_600_000
+    size: int = 256 << 20
+    """Bytes of rows and structures."""
+
+
+@dataclass(frozen=True)
+class _Page:
+    rows: pa.RecordBatch
+    first: Instant
+    last: Instant
+
+
+@dataclass
+class _Use:
+    """How a signature is used."""
+
+    looked_at: int = 0
+    """Rows that lookups without a shelf have looked at."""
+    unasked: int = 0
+    """Rows that the shelf took in since it was last asked."""
+    making: Shelf | None = None
+    """A shelf that does not have all rows yet."""
+    made: int = 0
+    """The number of the first row that it does not have."""
+
+
+class Past:
+    """What a worker keeps of one partition. All that is asked of it is at or below its watermark."""
+
+    def __init__(self, stream: Stream, partition: int, retain: Retain) -> None:
+        self.stream = stream
+        self._partition = partition
+        self._retain = retain
+        self._buffer = ReorderBuffer(stream)
+        self._pages: deque[_Page] = deque()
+        self._dropped = 0
+        """Settled rows that are no longer kept."""
+        self._shelves: dict[Signature, Shelf] = {}
+        self._uses: dict[Signature, _Use] = {}
+        self.rows = 0
+        """Settled rows that are kept."""
+        self._page_bytes = 0
+        self.horizon: Instant = DAWN
+        """Rows at or below it are no longer kept."""
+
+    @property
+    def watermark(self) -> Instant:
+        return self._buffer.watermark
+
+    @property
+    def size_bytes(self) -> int:
+        making = sum(use.making.size_bytes for use in self._uses.values() if use.making is not None)
+        shelves = sum(shelf.size_bytes for shelf in self._shelves.values())
+        return self._page_bytes + self._buffer.size_bytes + shelves + making
+
+    def take(self, rows: pa.RecordBatch, watermark: Instant) -> None:
+        """A batch of the partition, in sequence order, and its watermark afterwards."""
+        settled = self._buffer.add(rows, watermark)
+        if not settled.num_rows:
+            return
+        first = self._dropped + self.rows
+        self._append(settled)
+        for signature, shelf in list(self._shelves.items()):
+            use = self._uses[signature]
+            use.unasked += settled.num_rows
+            if use.unasked > PATIENCE * max(self.rows, PAGE):
+                del self._shelves[signature], self._uses[signature]  # asked again, it starts over
+            else:
+                shelf.update(settled, first)
+        self._keep_within()
+
+    def shelf(self, lookup: Lookup, work: int, *, at_once: bool = False) -> Shelf | None:
+        """The shelf that answers a lookup, if it is worth having one and is there.
+
+        ``work`` is how many rows would be looked at without it. A shelf is made of ``MAKE`` rows at each lookup that
+        asks for it, so that none has to wait for all; ``at_once`` says that this one does.
+        """
+        signature = lookup.signature
+        use = self._uses.setdefault(signature, _Use())
+        use.unasked = 0
+        shelf = self._shelves.get(signature)
+        if shelf is not None and shelf.serves(lookup):
+            return shelf
+        use.looked_at += work
+        if use.looked_at < self.rows or (must_look_through(lookup) and lookup.asked is None):
+            return None
+        if use.making is None or not use.making.serves(lookup):
+            use.making, use.made = self._planned(lookup, shelf, use.making), self._dropped
+        return self._go_on(signature, use, use.making, at_once=at_once)
+
+    def describe(self, lookup: Lookup) -> str:
+        """How lookups of this kind are answered here now, and why."""
+        kept = f"{self._partition}: {self.rows} rows and {self.size_bytes} bytes are kept"
+        shelf = self._shelves.get(lookup.signature)
+        if shelf is not None and shelf.serves(lookup):
+            return f"{kept}; structures over {shelf.keys} keys, since lookups have looked at more rows than that takes"
+        use = self._uses.get(lookup.signature, _Use())
+        return f"{kept}; the rows are looked through: structures are made after {self.rows - use.looked_at} rows more"
+
+    def span(self, rear: Instant, front: Instant) -> tuple[pa.RecordBatch, Rows]:
+        """The settled rows with rear < time ≤ front, and their places."""
+        found, skipped = [], self._dropped
+        place = None
+        for page in self._pages:
+            if page.last > rear and page.first <= front:
+                times = int64_view(page.rows.column(self.stream.time_column))
+                start, stop = np.searchsorted(times, (rear, front), side="right").tolist()
+                if stop > start:
+                    found.append(page.rows.slice(start, stop - start))
+                    place = skipped + start if place is None else place
+            skipped += page.rows.num_rows
+        rows = concat(found) if found else empty(self.stream.arrow_schema)
+        return rows, self._places(rows, place or 0)
+
+    def rows_at(self, numbers: Ints) -> tuple[pa.RecordBatch, Rows]:
+        """The settled rows of these numbers, which are in order, and their places."""
+        if not len(numbers):
+            rows = empty(self.stream.arrow_schema)
+            return rows, self._places(rows, 0)
+        pages = pa.Table.from_batches([page.rows for page in self._pages])
+        (rows,) = pages.take(pa.array(numbers - self._dropped)).combine_chunks().to_batches()
+        places = self._places(rows, 0)
+        return rows, Rows(places.time, places.partition, numbers)
+
+    def span_rows(self, rear: Instant, front: Instant) -> int:
+        """About how many rows are between, without looking at them."""
+        return sum(page.rows.num_rows for page in self._pages if page.last > rear and page.first <= front)
+
+    def last_times(self, front: Instant, count: int) -> Ints:
+        """The times of the last ``count`` rows at or before an instant, in order.
+
+        Rows that were dropped stand at the horizon, the latest that they can have been at: if the last rows of all
+        partitions reach down to one, this partition is asked for more than it has, and says that it is out of reach.
+        """
+        times = self.last_rows(front, count)[1].time
+        return np.concatenate((np.full(min(count - len(times), self._dropped), self.horizon, np.int64), times))
+
+    def last_rows(self, front: Instant, count: int) -> tuple[pa.RecordBatch, Rows]:
+        """The last ``count`` rows at or before an instant, and their places."""
+        found: list[pa.RecordBatch] = []
+        place = self._dropped + self.rows
+        for page in reversed(self._pages):
+            if count <= 0:
+                break
+            place -= page.rows.num_rows
+            stop = int(np.searchsorted(int64_view(page.rows.column(self.stream.time_column)), front, side="right"))
+            start = max(0, stop - count)
+            if stop > start:
+                found.append(page.rows.slice(start, stop - start))
+                count -= stop - start
+                first = place + start
+        if not found:
+            rows = empty(self.stream.arrow_schema)
+            return rows, self._places(rows, 0)
+        rows = concat(found[::-1])
+        return rows, self._places(rows, first)
+
+    def _places(self, rows: pa.RecordBatch, first: int) -> Rows:
+        """Settled rows are in order of time and sequence: their number orders them as their sequence does."""
+        count = rows.num_rows
+        times = int64_view(rows.column(self.stream.time_column))
+        return Rows(times, np.full(count, self._partition, np.int32), np.arange(first, first + count))
+
+    def _planned(self, lookup: Lookup, *others: Shelf | None) -> Shelf:
+        """An empty shelf for a lookup, and for all that others of its signature were made for."""
+        indexed = must_look_through(lookup)
+        needs: set[Need] = set() if indexed else set(lookup.needs)
+        bounds = [] if lookup.bound is None else [lookup.bound]
+        for other in others:
+            if other is not None:
+                needs |= other.needs
+                indexed |= other.is_indexed
+                bounds += [Bound(function, args, 0, strict=False) for function, args in other.filtered]
+        return Shelf(self.stream, lookup.signature, needs, bounds, indexed=indexed)
+
+    def _go_on(self, signature: Signature, use: _Use, shelf: Shelf, *, at_once: bool) -> Shelf | None:
+        """Give a shelf some of the rows that it does not have yet; the shelf, if it has them all now."""
+        use.made = max(use.made, self._dropped)
+        end = self._dropped + self.rows
+        stop = end if at_once else min(end, use.made + MAKE)
+        first = self._dropped
+        for page in self._pages:
+            last = first + page.rows.num_rows
+            if first < stop and last > use.made:
+                skip = max(0, use.made - first)
+                shelf.update(page.rows.slice(skip, min(last, stop) - first - skip), first + skip)
+            first = last
+        use.made = stop
+        if stop < end:
+            return None
+        shelf.forget(self.horizon)
+        use.making = None
+        self._shelves[signature] = shelf
+        return shelf
+
+    def _append(self, settled: pa.RecordBatch) -> None:
+        times = int64_view(settled.column(self.stream.time_column))
+        first = int(times[0])
+        self.rows += settled.num_rows
+        self._page_bytes += settled.nbytes
+        while self._pages and self._pages[-1].rows.num_rows <= min(PAGE, 2 * settled.num_rows):
+            page = self._pages.pop()
+            settled, first = concat([page.rows, settled]), page.first
+        self._pages.append(_Page(settled, first, int(times[-1])))
+
+    def _keep_within(self) -> None:
+        """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
+        before = self.horizon
+        # Time ends with the last row where a partition is sealed.
+        oldest = min(self.watermark, self._pages[-1].last) - self._retain.time
+        while self._pages and self._pages[0].last <= oldest:
+            self._drop()
+        while self.size_bytes > self._retain.size:
+            in_use = [signature for signature, use in self._uses.items() if signature in self._shelves or use.making]
+            alone = len(self._pages) == 1
+            if in_use and (alone or self._page_bytes < self._retain.size // 2):
+                least = max(in_use, key=lambda signature: self._uses[signature].unasked)
+                self._shelves.pop(least, None)
+                del self._uses[least]
+            elif alone:
+                break
+            else:
+                self._drop()
+        if self.horizon > before:
+            for signature, shelf in list(self._shelves.items()):
+                shelf.forget(self.horizon)
+                if shelf.is_crowded:  # the next lookups make it anew, of the keys that there are
+                    del self._shelves[signature]
+
+    def _drop(self) -> None:
+        page = self._pages.popleft()
+        self._dropped += page.rows.num_rows
+        self.rows -= page.rows.num_rows
+        self._page_bytes -= page.rows.nbytes
+        self.horizon = max(self.horizon, page.last)

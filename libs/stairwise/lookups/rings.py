@@ -1,0 +1,50 @@
+"""Bisection in many rings at once: for each key a search in its own part of one array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stairwise.expressions.views import Ints
+
+_FEW = 4
+"""So few searches are quicker one by one."""
+
+
+@dataclass(frozen=True)
+class Rings:
+    """One ring for each search: where it lies, and the positions [first, end) that count in it."""
+
+    start: Ints
+    mask: Ints
+    first: Ints
+    end: Ints
+
+    def rank(self, column: Ints, bound: Ints) -> Ints:
+        """The first position whose value is above ``bound``, ``end`` where none is; values grow along a ring.
+
+        Steps are halved for all searches together, as many times as the longest ring needs.
+        """
+        if len(self.first) <= _FEW:
+            return np.array([self._rank_of(column, i, int(bound[i])) for i in range(len(self.first))], np.int64)
+        before = self.first - 1
+        longest = int((self.end - before).max(initial=0))
+        step = 1 << longest.bit_length()
+        while step := step >> 1:
+            candidate = before + step
+            inside = column.take((candidate & self.mask) + self.start, mode="wrap") <= bound
+            inside &= candidate < self.end
+            before += inside * np.int64(step)
+        return before + 1
+
+    def _rank_of(self, column: Ints, number: int, bound: int) -> int:
+        """One search, in the one or two pieces that the positions of a ring lie in."""
+        first, end = int(self.first[number]), int(self.end[number])
+        start, size = int(self.start[number]), int(self.mask[number]) + 1
+        turn = min(end, (first // size + 1) * size)
+        at = start + first % size
+        found = first + int(column[at : at + turn - first].searchsorted(bound, side="right"))
+        if found == turn < end:
+            found += int(column[start : start + end - turn].searchsorted(bound, side="right"))
+        return found

@@ -1,0 +1,279 @@
+"""A SELECT as a lookup: what is asked of the recent past, and errors for what a lookup cannot say.
+
+    SELECT ticker, SUM(qty) FROM trades [RANGE 300 SECONDS] WHERE venue = 'X' AND price > 10
+     GROUP BY ticker HAVING SUM(qty) > 1000
+
+    window     (T − 300 s, T], T being the watermark at which the lookup is answered
+    where      venue = 'X' AND price > 10           rows that count
+    keys       (ticker,)                            how the rows are told apart
+    asked      None: all keys
+    bound      SUM(qty) ≥ 1001                      what HAVING asks of a group at least
+
+``WHERE ticker = 'AB'`` asks for one key: where the column is grouped by, or nothing is, it becomes a key that is
+asked for rather than a condition on rows, so that all such lookups share one structure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from stairwise.aggregates.catalogue import algebra_for
+from stairwise.aggregates.contract import Algebra
+from stairwise.cql import ast
+from stairwise.cql.logical import conjuncts
+from stairwise.cql.parser import parse_script
+from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Select, Value
+from stairwise.cql.resolve import resolve_query
+from stairwise.errors import StairwiseError
+from stairwise.operators.answers import yields_items
+from stairwise.operators.cells import canonical_column
+from stairwise.operators.grouping import Grouping
+from stairwise.schema import DAWN, Instant, Stream
+from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
+
+MOST_KEYS_ASKED = 10_000
+_CASTS = frozenset({"to_double", "to_hugeint"})
+_EXACT = 2**52
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Lookups that agree in it can share their structures: the rows that count, and what tells them apart."""
+
+    where: Expr | None
+    keys: tuple[Expr, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Expressions are trees: hashing them at every lookup would cost more than the lookup."""
+        return hash((self.where, self.keys))
+
+
+@dataclass(frozen=True)
+class Need:
+    """A partial aggregate that a lookup needs; several aggregates may share one."""
+
+    args: tuple[Expr, ...]
+    family: str
+    algebra: Algebra
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.args, self.family))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What HAVING asks of a group at least: COUNT, SUM or MAX no less, or MIN no more, than ``value``."""
+
+    function: str
+    args: tuple[Expr, ...]
+    value: float
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Lookup:
+    text: str
+    stream: Stream
+    select: Select
+    window: TimeWindow | LandmarkWindow | RowsWindow
+    signature: Signature
+    asked: tuple[tuple[Value, ...], ...] | None
+    """The keys that are asked for, one value for each of the signature's; None: all."""
+    bound: Bound | None
+    explain: bool = False
+
+    @cached_property
+    def needs(self) -> tuple[Need, ...]:
+        """The partials, in the order in which ``operators.grouping`` lays them side by side."""
+        found: dict[tuple[object, str], Need] = {}
+        for aggregate in self.select.aggregates:
+            algebra = algebra_for(aggregate)
+            found.setdefault((aggregate.args, algebra.family), Need(aggregate.args, algebra.family, algebra))
+        return tuple(found.values())
+
+    @cached_property
+    def asked_columns(self) -> list[pa.Array]:
+        """The keys that are asked for, a column for each of the signature's."""
+        return [
+            canonical_column(pa.array([values[i] for values in self.asked or ()], key.type.arrow))
+            for i, key in enumerate(self.signature.keys)
+        ]
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """How parts are combined and lowered."""
+        return Grouping(self.select)
+
+    @cached_property
+    def part_schema(self) -> pa.Schema:
+        """The columns of a part: group keys, then partials."""
+        keys = [pa.field(f"k{i}", key.type.arrow) for i, key in enumerate(self.select.keys)]
+        return pa.schema([*keys, *self.grouping.partials.schema])
+
+    def span(self, at: Instant) -> tuple[Instant, Instant]:
+        """The window by time at T: rows with rear < ts ≤ front."""
+        match self.window:
+            case TimeWindow():
+                front = at - self.window.lag
+                return front - self.window.range, front
+            case LandmarkWindow():
+                rear = DAWN if self.window.start is None else self.window.start - 1
+                return rear, at if self.window.end is None else min(at, self.window.end)
+            case RowsWindow():
+                return DAWN, at
+
+    def with_range(self, length: int) -> Lookup:
+        """The same over another range."""
+        if not isinstance(self.window, TimeWindow):
+            raise StairwiseError("only a window by RANGE can be asked with other ranges", hint="write [RANGE ...]")
+        window = replace(self.window, range=length)
+        inputs = (replace(self.select.inputs[0], window=window),)
+        return replace(self, window=window, select=replace(self.select, inputs=inputs))
+
+
+def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
+    """The lookup that a statement asks for: a SELECT, or EXPLAIN of one."""
+    statements = parse_script(text)
+    if len(statements) != 1:
+        raise StairwiseError(f"a lookup is one SELECT, these are {len(statements)} statements", hint="send one")
+    statement, explain = statements[0], False
+    if isinstance(statement, ast.Explain) and isinstance(statement.target, ast.SelectStatement):
+        statement, explain = statement.target, True
+    if not isinstance(statement, ast.SelectStatement):
+        raise StairwiseError("a lookup is a SELECT", hint="send other statements by `stairwise sql`")
+    _check_shape(statement)
+    select = resolve_query("lookup", statement, streams).relation
+    if not isinstance(select, Select):  # _check_shape has pointed at UNION and EXCEPT
+        raise StairwiseError("a lookup is a single SELECT")
+    window = select.inputs[0].window
+    if not isinstance(window, TimeWindow | LandmarkWindow | RowsWindow):
+        raise StairwiseError(
+            "a lookup is over one window at one instant", hint="write [RANGE ...], [FROM ... UNTIL ...] or [ROWS n]"
+        )
+    if not select.is_grouped or select.distinct or yields_items(select):
+        raise StairwiseError(
+            "a lookup answers aggregates that have one value a group",
+            hint="write SELECT key, SUM(x) ... GROUP BY key; rows, DISTINCT and TOP are for a query",
+        )
+    signature, asked = _keys(select, window)
+    bound = _bound(select) if asked is None else None
+    return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound, explain)
+
+
+def _check_shape(statement: ast.SelectStatement) -> None:
+    """Point at what only a standing query can have."""
+    source, relation = statement.source, statement.relation
+    if isinstance(relation, ast.SetOperation):
+        raise source.error(relation.span, f"a lookup has no {relation.op}", hint="ask for both sides in one LookupMany")
+    if statement.emit is not None:
+        raise source.error(
+            statement.emit.span, "a lookup has one answer, so it has no EMIT", hint="leave it out, or CREATE QUERY"
+        )
+    if len(relation.sources) > 1:
+        raise source.error(relation.sources[1].stream.span, "a lookup reads one stream", hint="CREATE QUERY can join")
+    clause = relation.sources[0].window
+    if clause is None:
+        raise source.error(
+            relation.sources[0].stream.span, "a lookup needs a window", hint="write [RANGE 300 SECONDS] after the name"
+        )
+    if isinstance(clause, ast.TumbleClause | ast.PartitionClause | ast.MultiClause):
+        raise source.error(
+            clause.span, "a lookup has no windows of this kind", hint="write [RANGE ...], [FROM ...] or [ROWS n]"
+        )
+    for option in getattr(clause, "options", ()):
+        if option.keyword in ("SLIDE", "OFFSET", "RETAIN"):
+            raise source.error(option.span, f"a lookup has no {option.keyword}: it is answered at once, and once")
+
+
+def _keys(
+    select: Select, window: TimeWindow | LandmarkWindow | RowsWindow
+) -> tuple[Signature, tuple[tuple[Value, ...], ...] | None]:
+    """How the rows are told apart, and which of the keys are asked for."""
+    if select.where is None or isinstance(window, RowsWindow):
+        return Signature(select.where, select.keys), None
+    chosen: dict[Expr, tuple[Value, ...]] = {}
+    rest: list[Expr] = []
+    for condition in conjuncts(select.where):
+        field, values = _choice(condition)
+        if field is None or field in chosen or (select.keys and field not in select.keys):
+            rest.append(condition)
+        else:
+            chosen[field] = values
+    keys = select.keys or tuple(chosen)
+    if not chosen or any(key not in chosen for key in keys):
+        return Signature(select.where, select.keys), None
+    asked: list[tuple[Value, ...]] = [()]
+    for key in keys:
+        asked = [(*before, value) for before in asked for value in chosen[key]]
+        if len(asked) > MOST_KEYS_ASKED:
+            raise StairwiseError(f"more than {MOST_KEYS_ASKED:,} keys are asked for", hint="split the IN lists")
+    return Signature(_all_of(rest), keys), tuple(asked)
+
+
+def _choice(condition: Expr) -> tuple[Field | None, tuple[Value, ...]]:
+    """Of ``column = constant`` and ``column IN (constants)``: the column and what it may be."""
+    if isinstance(condition, Call) and condition.op in ("=", "in"):
+        column, *others = condition.args
+        if condition.op == "=" and isinstance(column, Const):
+            column, others = others[0], [column]
+        constants = [other.value for other in others if isinstance(other, Const) and other.value is not None]
+        if isinstance(column, Field) and len(constants) == len(others):
+            return column, tuple(dict.fromkeys(constants))
+    return None, ()
+
+
+def _all_of(conditions: Sequence[Expr]) -> Expr | None:
+    if not conditions:
+        return None
+    first, *others = conditions
+    return Call("and", (first, *others), first.type) if others else first
+
+
+def _bound(select: Select) -> Bound | None:
+    """The condition of HAVING that leaves most out, as far as one can tell: the first that bounds from the far side."""
+    if select.having is None or not select.keys:
+        return None
+    found = [bound for part in conjuncts(select.having) if (bound := _bound_of(part, select)) is not None]
+    return found[0] if found else None
+
+
+def _bound_of(condition: Expr, select: Select) -> Bound | None:
+    if not isinstance(condition, Call) or condition.op not in _MIRRORED:
+        return None
+    left, right = map(_bare, condition.args)
+    op = condition.op
+    if isinstance(left, Const):
+        left, right, op = right, left, _MIRRORED[op]
+    if not isinstance(left, Field) or not isinstance(right, Const) or left.index < len(select.keys):
+        return None
+    aggregate: Aggregate = select.aggregates[left.index - len(select.keys)]
+    value = right.value
+    if aggregate.distinct or isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        return None
+    if abs(value) > _EXACT:
+        return None  # as a double it may stand for its neighbours too
+    wanted = ("<", "<=", "=") if aggregate.function == "MIN" else (">", ">=", "=")
+    if aggregate.function not in ("COUNT", "SUM", "MAX", "MIN") or op not in wanted:
+        return None
+    return Bound(aggregate.function, aggregate.args, value, strict=op in ("<", ">"))
+
+
+def _bare(expr: Expr) -> Expr:
+    """Without the casts that made both sides of a comparison alike."""
+    while isinstance(expr, Call) and expr.op in _CASTS:
+        expr = expr.args[0]
+    return expr

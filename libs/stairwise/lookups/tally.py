@@ -1,0 +1,62 @@
+"""What structures give for intervals, before it becomes partial aggregates: numbers that still can be added.
+
+Partitions that are held together are added here, as arrays; only then are partials made of them, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stairwise.aggregates.ranks import rank
+from stairwise.expressions.views import Ints
+from stairwise.lookups.running_intervals import Column
+from stairwise.lookups.statement import Need
+from stairwise.lookups.sums import NULLS, partial_of
+
+EXTREMES = frozenset({"max", "min"})
+"""The families whose partial is the best value."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """For each interval its rows; for each need the running sums, and the best rank where that is what is needed."""
+
+    rows: Ints
+    sums: Sequence[Mapping[Column, Ints]]
+    best: Sequence[Ints | None]
+
+    def partials(self, needs: Sequence[Need]) -> list[pa.Array]:
+        """The partials, side by side."""
+        columns: list[pa.Array] = []
+        for need, sums, best in zip(needs, self.sums, self.best, strict=True):
+            if best is None:
+                columns += partial_of(need.family, need.algebra, self.rows, sums).columns
+                continue
+            values = self.rows - sums[Column(NULLS)] if Column(NULLS) in sums else self.rows
+            columns.append(rank(pa.array([], need.args[0].type.arrow)).values(best, values > 0))
+        return columns
+
+
+def added(tallies: Sequence[Tally], needs: Sequence[Need]) -> Tally:
+    """Over the same keys in several partitions."""
+    first, *others = tallies
+    if not others:
+        return first
+    rows = sum((other.rows for other in others), first.rows)
+    sums, best = [], []
+    for place, need in enumerate(needs):
+        total = dict(first.sums[place])
+        winner = first.best[place]
+        for other in others:
+            for column, values in other.sums[place].items():
+                total[column] = total[column] + values if column in total else values
+            contender = other.best[place]
+            if winner is not None and contender is not None:
+                winner = (np.maximum if need.family == "max" else np.minimum)(winner, contender)
+        sums.append(total)
+        best.append(winner)
+    return Tally(rows, sums, best)

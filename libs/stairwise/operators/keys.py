@@ -1,0 +1,109 @@
+"""Group keys as small numbers that stay the same from batch to batch.
+
+    number   key
+    0        ("AB", 1)        a batch's keys are looked up all at once in a hash table;
+    1        ("CD", 1)        what is new gets the next numbers
+    2        (NULL, 7)
+
+Numbers come in order of appearance, which depends on the batches; ``rank`` gives the order of the keys themselves,
+which does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stairwise.expressions.codes import encode
+from stairwise.expressions.order import sort_indices
+from stairwise.expressions.views import Ints
+from stairwise.operators.words import WordTable, is_short, words_of
+
+
+class KeyTable:
+    """The distinct keys seen so far. Without columns there is one key, number 0.
+
+    A key whose strings are short is a few machine words and is found in a ``WordTable``; one with a longer string
+    is found by its Python value, once for each distinct key of a batch.
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._types = list(types)
+        self._chunks: list[list[pa.Array]] = [[pa.array([], t)] for t in types]
+        """The keys by number, each column in chunks: those of a batch are put behind the others."""
+        self._words = WordTable(self._types)
+        self._long: dict[tuple[object, ...], int] = {}
+        self._count = 0
+        self._rank: Ints | None = None
+
+    def __len__(self) -> int:
+        return self._count if self._types else 1
+
+    def numbers(self, columns: Sequence[pa.Array], length: int) -> Ints:
+        """The number of each row's key."""
+        if not self._types:
+            return np.zeros(length, np.int64)
+        short = is_short(columns)
+        if short is None:
+            return self._short_numbers(columns)
+        codes, first = encode(columns)
+        distinct = _taken(columns, first)
+        short = short[first]
+        numbers = np.empty(len(first), np.int64)
+        numbers[short] = self._short_numbers(_taken(distinct, np.flatnonzero(short)))
+        numbers[~short] = self._long_numbers(_taken(distinct, np.flatnonzero(~short)))
+        return numbers[codes]
+
+    def _short_numbers(self, columns: Sequence[pa.Array]) -> Ints:
+        words = words_of(columns)
+        numbers, new_rows = self._words.numbers(words, self._count)
+        if len(new_rows):
+            self._append(_taken(columns, new_rows))
+        return numbers
+
+    def _long_numbers(self, columns: Sequence[pa.Array]) -> Ints:
+        keys = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        new = [row for row, key in enumerate(keys) if key not in self._long]
+        for number, row in enumerate(new, self._count):
+            self._long[keys[row]] = number
+        if new:
+            self._append(_taken(columns, np.array(new, np.int64)))
+        return np.array([self._long[key] for key in keys], np.int64)
+
+    def _append(self, columns: Sequence[pa.Array]) -> None:
+        for chunks, column in zip(self._chunks, columns, strict=True):
+            chunks.append(column)
+        self._count += len(columns[0])
+        self._rank = None
+
+    def all_columns(self) -> list[pa.Array]:
+        """All keys, by number."""
+        self._chunks = [[c[0] if len(c) == 1 else pa.concat_arrays(c)] for c in self._chunks]
+        return [chunks[0] for chunks in self._chunks]
+
+    def columns(self, numbers: Ints) -> list[pa.Array]:
+        """The keys of these numbers."""
+        return _taken(self.all_columns(), numbers)
+
+    def rank(self) -> Ints:
+        """For each number, the place of its key among all keys in order."""
+        if self._rank is None:
+            order = sort_indices(self.all_columns()) if self._types else np.zeros(1, np.int64)
+            self._rank = np.empty(len(order), np.int64)
+            self._rank[order] = np.arange(len(order))
+        return self._rank
+
+    def keep(self, used: Ints) -> Ints:
+        """Forget all keys but these numbers; gives the new number of each old one (−1: forgotten)."""
+        renumbered = np.full(len(self), -1, np.int64)
+        kept = self.columns(used)
+        self.__init__(self._types)  # type: ignore[misc]
+        renumbered[used] = self.numbers(kept, len(used))
+        return renumbered
+
+
+def _taken(columns: Sequence[pa.Array], at: Ints) -> list[pa.Array]:
+    index = pa.array(at)
+    return [column.take(index) for column in columns]

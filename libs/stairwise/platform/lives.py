@@ -1,0 +1,67 @@
+"""The incarnations of each stream name, one after the other, and where in ``in.<stream>`` each begins and ends.
+
+    in.trades/0   ───────── rows of 1 ─────────┤ dead letters ├── rows of 2 ───▶
+    plans           CREATE              SEAL    ·              CREATE
+                    created 3           sealed 8               gone 9 (and created 9 of the next)
+
+The offsets stand in the plans themselves: whoever reads an event knows where it belongs, however late it reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stairwise.schema import Stream
+
+
+@dataclass(frozen=True)
+class Life:
+    """One incarnation of a stream."""
+
+    stream: Stream
+    created: int
+    """The plan version that made it."""
+    starts: tuple[int, ...] = ()
+    """By partition, the offset of its first row in ``in.<stream>``; empty: the first that there is."""
+    sealed: int | None = None
+    """The version that ended its input."""
+    ends: tuple[int, ...] = ()
+    """By partition, the offset at which its input ended; empty: not told."""
+    gone: int | None = None
+    """The version that dropped it, or that reopened the name as the next incarnation."""
+    dropped: bool = False
+
+    def start(self, partition: int) -> int:
+        return self.starts[partition] if self.starts else 0
+
+    def version(self, newest: int) -> int:
+        """The version under which its rows are written when the plans are at ``newest``: one at which it is there."""
+        return newest if self.gone is None else min(newest, self.gone - 1)
+
+
+class Lives:
+    """Follows the plans."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, list[Life]] = {}
+
+    def of(self, name: str) -> Sequence[Life]:
+        return self._of.get(name, ())
+
+    def names(self) -> list[str]:
+        return list(self._of)
+
+    def created(self, stream: Stream, version: int, starts: tuple[int, ...]) -> None:
+        lives = self._of.setdefault(stream.name, [])
+        if lives and lives[-1].gone is None:
+            lives[-1] = replace(lives[-1], gone=version)
+        lives.append(Life(stream, version, starts))
+
+    def sealed(self, name: str, version: int, ends: tuple[int, ...]) -> None:
+        lives = self._of[name]
+        lives[-1] = replace(lives[-1], sealed=version, ends=ends)
+
+    def dropped(self, name: str, version: int) -> None:
+        lives = self._of[name]
+        lives[-1] = replace(lives[-1], gone=version, dropped=True)

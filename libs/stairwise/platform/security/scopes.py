@@ -1,0 +1,71 @@
+"""The table of all methods: what a token must allow for each, and which ones the audit log keeps.
+
+| scope | allows |
+|---|---|
+| read | listing and explaining, subscribing, snapshots, lookups |
+| define | creating and dropping streams and queries; sealing |
+| publish | listing streams, and sealing them: what a publisher asks the registry. The rows go to Kafka, which decides |
+| admin | everything, without limits |
+
+A method that is not in the table is refused to everyone, so a new one is not open by oversight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    READ = "read"
+    DEFINE = "define"
+    PUBLISH = "publish"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Any one of the scopes is enough; ``admin`` always is. An open method asks for no token."""
+
+    scopes: frozenset[Scope]
+    is_open: bool = False
+    is_audited: bool = False
+
+    def admits(self, scopes: frozenset[Scope]) -> bool:
+        return self.is_open or Scope.ADMIN in scopes or bool(self.scopes & scopes)
+
+
+def _any_of(*scopes: Scope) -> Rule:
+    return Rule(frozenset(scopes))
+
+
+def _defining(*scopes: Scope) -> Rule:
+    return Rule(frozenset(scopes), is_audited=True)
+
+
+_OPEN = Rule(frozenset(), is_open=True)
+_REGISTRY, _RESULTS, _LOOKUPS = (f"/stairwise.v1.{service}" for service in ("Registry", "Results", "Lookups"))
+
+METHODS: Mapping[str, Rule] = {
+    # The registry decides statement by statement: a publisher may SEAL, no more.
+    f"{_REGISTRY}/Execute": _defining(Scope.DEFINE, Scope.PUBLISH),
+    f"{_REGISTRY}/CreateStream": _defining(Scope.DEFINE),
+    f"{_REGISTRY}/DropStream": _defining(Scope.DEFINE),
+    f"{_REGISTRY}/CreateQuery": _defining(Scope.DEFINE),
+    f"{_REGISTRY}/DropQuery": _defining(Scope.DEFINE),
+    f"{_REGISTRY}/ListStreams": _any_of(Scope.READ, Scope.DEFINE, Scope.PUBLISH),
+    f"{_REGISTRY}/ListQueries": _any_of(Scope.READ, Scope.DEFINE),
+    f"{_REGISTRY}/Explain": _any_of(Scope.READ, Scope.DEFINE),
+    f"{_RESULTS}/Subscribe": _any_of(Scope.READ),
+    f"{_RESULTS}/Snapshot": _any_of(Scope.READ),
+    f"{_LOOKUPS}/Owners": _any_of(Scope.READ),
+    f"{_LOOKUPS}/Lookup": _any_of(Scope.READ),
+    f"{_LOOKUPS}/LookupMany": _any_of(Scope.READ),
+    f"{_LOOKUPS}/Part": _any_of(Scope.READ),
+    # A probe has no token, and learns nothing but that the service is well.
+    "/grpc.health.v1.Health/Check": _OPEN,
+    "/grpc.health.v1.Health/Watch": _OPEN,
+    "/grpc.health.v1.Health/List": _OPEN,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _any_of(*Scope),
+}

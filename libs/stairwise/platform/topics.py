@@ -1,0 +1,133 @@
+"""The topics on Kafka: what they are called and how they are made.
+
+in.<stream>                 what producers publish
+s.<stream>.<incarnation>    Arrow batches, partition for partition what in.<stream> held
+late.<stream>               rows that came too late, as they came
+dlq.<stream>                rows that are not rows, as they came, with the reason
+plans                       numbered versions of what runs
+results                     reports, all of one signature in one partition
+lives                       of each query that shares its reports: from when on, and how far back, it sees
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from stairwise.errors import ConfigError
+from stairwise.schema import Stream
+
+PLANS = "plans"
+RESULTS = "results"
+RESULTS_PARTITIONS = 4
+LIVES = "lives"
+BROKER_DEFAULT = -1
+"""As many replicas as the cluster is set to make."""
+PATIENCE = 30
+"""How long a question may take, in seconds."""
+STALE = frozenset(
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    }
+)
+"""What a client is told that has not noticed that a broker was started again: it learns that from new metadata."""
+COMPACTED = {"cleanup.policy": "compact"}
+FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
+
+
+def incoming(stream: str) -> str:
+    return f"in.{stream}"
+
+
+def stream_of_incoming(topic: str) -> str:
+    return topic.removeprefix("in.")
+
+
+def sequenced(stream: Stream) -> str:
+    return f"s.{stream.name}.{stream.incarnation}"
+
+
+SEQUENCED_PATTERN = r"s\..+\.[0-9]+"
+"""Matches every ``sequenced`` topic, for a subscription by pattern."""
+
+
+def parse_sequenced(topic: str) -> tuple[str, int]:
+    """The stream and the incarnation of an ``s.*`` topic."""
+    name, _, incarnation = topic.removeprefix("s.").rpartition(".")
+    return name, int(incarnation)
+
+
+def late(stream: str) -> str:
+    return f"late.{stream}"
+
+
+def dead(stream: str) -> str:
+    return f"dlq.{stream}"
+
+
+def results_partition(signature: str) -> int:
+    """Where the reports of a signature go, from all of its shards."""
+    return zlib.crc32(signature.encode()) % RESULTS_PARTITIONS
+
+
+def topics_of(stream: Stream) -> dict[str, int]:
+    """The topics that a stream needs, with their numbers of partitions."""
+    names = (incoming(stream.name), sequenced(stream), late(stream.name), dead(stream.name))
+    return dict.fromkeys(names, stream.partitions)
+
+
+def ensure(admin: AdminClient, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+    """Make the topics that are not there yet; one that has another number of partitions is refused."""
+    existing = admin.list_topics(timeout=30).topics
+    for name, partitions in topics.items():
+        if name in existing and len(existing[name].partitions) != partitions:
+            raise ConfigError(
+                f"topic {name!r} has {len(existing[name].partitions)} partitions, not {partitions}",
+                hint=f"delete the topic, or declare the stream with PARTITIONS {len(existing[name].partitions)}",
+            )
+    new = [
+        NewTopic(n, p, replication_factor=BROKER_DEFAULT, config=dict(config or {}))
+        for n, p in topics.items()
+        if n not in existing
+    ]
+    if not new:
+        return
+    for future in admin.create_topics(new).values():
+        _ignoring(future, KafkaError.TOPIC_ALREADY_EXISTS)
+
+
+def ends(admin: AdminClient, topic: str, partitions: int) -> list[int]:
+    """Of each partition, the offset that its next message gets."""
+    asked = [TopicPartition(topic, p) for p in range(partitions)]
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        answers = admin.list_offsets({p: OffsetSpec.latest() for p in asked}, request_timeout=PATIENCE)
+        try:
+            return [answers[p].result().offset for p in asked]
+        except KafkaException as error:
+            if error.args[0].code() not in STALE or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+        admin.list_topics(topic, timeout=PATIENCE)
+
+
+def delete(admin: AdminClient, topics: Iterable[str]) -> None:
+    """Delete the topics that are there."""
+    names = list(topics)
+    for future in admin.delete_topics(names).values() if names else ():
+        _ignoring(future, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def _ignoring(future: object, code: int) -> None:
+    try:
+        future.result()  # type: ignore[attr-defined]
+    except KafkaException as error:
+        if error.args[0].code() != code:
+            raise

@@ -1,0 +1,109 @@
+"""What a stream is: its columns, its clock and how it is cut into partitions."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+Instant = int
+"""Event time: milliseconds since the epoch, 64 bits, signed."""
+
+Duration = int
+"""A length of time in milliseconds."""
+
+DAWN: Instant = -(2**62)
+"""Before every instant that a row can have: the watermark of a partition that has seen nothing."""
+
+DUSK: Instant = 2**62
+"""After every instant that a row can have: the watermark of a partition that is sealed."""
+
+
+class Type(enum.Enum):
+    """The types of CQL. HUGEINT is only ever a result: the exact SUM of BIGINTs."""
+
+    BIGINT = "BIGINT"
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"
+    BOOLEAN = "BOOLEAN"
+    TIMESTAMP = "TIMESTAMP"
+    HUGEINT = "HUGEINT"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """How a column of this type lies in memory and on Kafka. TIMESTAMP is a plain count of milliseconds."""
+        return _ARROW[self]
+
+    @property
+    def is_numeric(self) -> bool:
+        return self in (Type.BIGINT, Type.DOUBLE, Type.HUGEINT)
+
+
+_ARROW = {
+    Type.BIGINT: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.TIMESTAMP: pa.int64(),
+    Type.HUGEINT: pa.decimal128(38, 0),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+FOREVER: Duration = 2**61
+"""The lateness of a table's updates: none is late, and the table is complete when it is sealed."""
+
+TIME_COLUMN = "_time"
+"""Where a row's event time stands when the stream declares no field for it (then it is Kafka's append time)."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A declared stream. ``incarnation`` counts how often the name was created or reopened, from 1."""
+
+    name: str
+    columns: tuple[Column, ...]
+    timestamp_by: str | None = None
+    lateness: Duration = 0
+    idle_after: Duration | None = None
+    partition_by: str | None = None
+    partitions: int = 4
+    granule: Duration = 1000
+    live: bool = False
+    incarnation: int = 1
+    future: Duration | None = None
+    """How far ahead of the clock a row may be; None where a replay may be as far ahead as it likes."""
+    reject_unknown: bool = False
+    """Is a row bad that has a field which is not declared?"""
+    keys: tuple[str, ...] = ()
+    """Of a table, the columns by which a row replaces an earlier one: its rows are updates. Empty for a stream."""
+    retroactive: bool = True
+    """Do the updates of a table change what was joined with it before?"""
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the stream's batches: the declared columns, and the time if none of them is it."""
+        fields = [pa.field(c.name, c.type.arrow, c.nullable) for c in self.columns]
+        if self.timestamp_by is None:
+            fields.append(pa.field(TIME_COLUMN, pa.int64(), nullable=False))
+        return pa.schema(fields)
+
+    @property
+    def is_table(self) -> bool:
+        return bool(self.keys)
+
+    @property
+    def time_column(self) -> str:
+        return self.timestamp_by or TIME_COLUMN
+
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        return {c.name: c for c in self.columns}

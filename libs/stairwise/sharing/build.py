@@ -1,0 +1,99 @@
+"""Which queries share an operator, which operator that is, and how a query takes its lines out of it.
+
+grouped SELECT over a time window            aggregation     slices and stairs, when sharing is asked for
+SELECT DISTINCT over a time window           distinct        one log of appearances, always
+SELECT over a join of time windows           join            one probe for each row, always
+changes of rows, UNION ALL, EXCEPT           flow            rows prepared once, copies counted up and down, always
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from stairwise.cql.query import Query
+from stairwise.expressions.faults import Faults
+from stairwise.operators.contract import Operator
+from stairwise.operators.emission import Emissions
+from stairwise.operators.store import Store
+from stairwise.schema import Instant
+from stairwise.sharing.distinct import Appearances, SharedDistinct
+from stairwise.sharing.distinct_expansion import DistinctExpansion
+from stairwise.sharing.due import Life
+from stairwise.sharing.expansion import SharedExpansion
+from stairwise.sharing.flow import FlowBlock, SharedFlow
+from stairwise.sharing.flow_expansion import FlowExpansion
+from stairwise.sharing.join import JoinBlock, SharedJoin
+from stairwise.sharing.join_expansion import JoinExpansion
+from stairwise.sharing.operator import SharedAggregation
+from stairwise.sharing.signature import (
+    DistinctSignature,
+    FlowSignature,
+    JoinSignature,
+    Signature,
+    distinct_signature_of,
+    flow_signature_of,
+    join_signature_of,
+    signature_of,
+)
+from stairwise.sharing.stair import Stair
+
+AnySignature = Signature | DistinctSignature | JoinSignature | FlowSignature
+Block = Stair | Appearances | JoinBlock | FlowBlock
+
+
+class SharedOperator(Operator, Protocol):
+    """An operator for all queries of a signature; its blocks are for every one of them."""
+
+    @property
+    def queries(self) -> list[Query]: ...
+
+    def advance_blocks(self, watermark: Instant) -> Iterator[Any]: ...
+
+    def life(self, query: str) -> Life: ...
+
+    def faults(self, query: Query) -> Faults: ...
+
+
+class QueryExpansion(Protocol):
+    """What one query shows of the blocks of its signature."""
+
+    life: Life
+    faults: Faults
+
+    def expand(self, block: Any) -> Emissions | None: ...
+
+
+def shared_signature(query: Query, *, sharing: bool = True) -> AnySignature | None:
+    """What a query shares with others; None where it is evaluated by itself.
+
+    Duplicate elimination, joins and changes of rows are quicker so even for one query; aggregation is with many, so
+    it has to be asked for.
+    """
+    found = distinct_signature_of(query) or join_signature_of(query) or flow_signature_of(query)
+    return found or (signature_of(query) if sharing else None)
+
+
+def shared_operator(signature: AnySignature, queries: Sequence[Query], store: Store) -> SharedOperator:
+    if isinstance(signature, DistinctSignature):
+        return SharedDistinct(signature, queries, store)
+    if isinstance(signature, JoinSignature):
+        return SharedJoin(signature, queries, store)
+    if isinstance(signature, FlowSignature):
+        return SharedFlow(signature, queries, store)
+    return SharedAggregation(signature, queries, store)
+
+
+def shared_expansion(signature: AnySignature, query: Query, life: Life) -> QueryExpansion:
+    if isinstance(signature, DistinctSignature):
+        return DistinctExpansion(query, life)
+    if isinstance(signature, JoinSignature):
+        return JoinExpansion(query, life)
+    if isinstance(signature, FlowSignature):
+        return FlowExpansion(query, life)
+    return SharedExpansion(query, life)
+
+
+def last_time(block: Block) -> Instant:
+    """The last report time of a block."""
+    return int(block.steps.time[-1] if isinstance(block, Stair) else block.times[-1])

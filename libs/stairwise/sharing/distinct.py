@@ -1,0 +1,274 @@
+"""Duplicate elimination for all windows of a signature: one table of most recent appearances serves every one.
+
+    insert ──▶ filter, values ──▶ rows wait
+    advance ─▶ what is due ─▶ rows up to the front join the log ─▶ the log is published ─▶ phantoms go
+    plan ────▶ queries join and leave; one that joins sees back as far as the log does
+
+    answers        SELECT DISTINCT over time windows of one lag, any ranges and slides
+    update         O(log r) a row, vectorised, whatever the number of windows
+    lookup         a query's whole set O(its suffix of the log), its changes O(appearances that came and that fell
+                   behind its rear): see ``distinct_expansion``
+    space          the values of the widest window
+    order          any, as long as no row comes at or below the watermark
+    from           seed 000 section 4, seed 001 section 3.5.2
+
+A window's lag only moves time: rows join the log when the front reaches them, so that no appearance replaces another
+before a window that ends between them has reported. Windows of different lags are different signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from stairwise.cql.query import Query
+from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints, int64_view
+from stairwise.operators.buffer import TIME, RowBuffer
+from stairwise.operators.cells import canonical_column
+from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.pages import from_page, number_of, numbered, to_page
+from stairwise.operators.preparation import Preparation
+from stairwise.operators.store import Store
+from stairwise.schema import DAWN, DUSK, Duration, Instant
+from stairwise.sharing.appearances import AppearanceLog
+from stairwise.sharing.due import Life
+from stairwise.sharing.roster import Roster
+from stairwise.sharing.signature import DistinctSignature
+
+WORK = 400_000
+"""About how many values all reports of a block may show together."""
+
+BULK = 131_072
+"""Rows that wait for a report before they join the log without one."""
+
+APPEARED = "_appeared"
+_STATE, _LOG, _WAITING = b"m", b"a", b"w"
+_HEADER = b"appearances"
+
+
+class _State(msgspec.Struct):
+    """What has to survive beside the log and the rows that wait."""
+
+    first: int
+    settled: Instant
+    published: Instant
+    low: Instant
+    overflow: int
+    division: int
+
+
+class _Header(msgspec.Struct):
+    """What a published report says beside its appearances."""
+
+    first_row: Instant
+    sealed_at: Instant | None
+
+
+@dataclass(frozen=True)
+class Appearances:
+    """What a signature says at some report times: the log as it stands at the last of them.
+
+    ``fresh`` is where the appearances begin that were not published before.
+    """
+
+    signature: str
+    lag: Duration
+    times: Ints
+    time: Ints
+    key: Ints
+    previous: Ints
+    following: Ints
+    values: list[pa.Array]
+    """By number, the values that ``key`` speaks of."""
+    fresh: int
+    first_row: Instant
+    sealed_at: Instant | None
+
+    def reports(self) -> Iterator[Report]:
+        """One by one, as the contract has them: each the appearances that its time has added."""
+        edges = np.searchsorted(self.time, self.times - self.lag, side="right").tolist()
+        header = msgspec.msgpack.encode(_Header(self.first_row, self.sealed_at))
+        index = pa.array(self.key[self.fresh :].astype(np.int32))
+        columns = [pa.DictionaryArray.from_arrays(index, values) for values in self.values]
+        names = [*(f"value{i}" for i in range(len(columns))), APPEARED]
+        schema = pa.schema([*(pa.field(n, c.type) for n, c in zip(names, columns, strict=False))])
+        schema = schema.append(pa.field(APPEARED, pa.int64())).with_metadata({_HEADER: header})
+        rows = pa.RecordBatch.from_arrays([*columns, pa.array(self.time[self.fresh :])], schema=schema)
+        start = self.fresh
+        for time, stop in zip(self.times.tolist(), edges, strict=True):
+            yield Report(self.signature, time, rows.slice(start - self.fresh, stop - start))
+            start = stop
+
+
+class SharedDistinct:
+    """Evaluates the DISTINCT queries of one signature."""
+
+    def __init__(self, signature: DistinctSignature, queries: Sequence[Query], store: Store) -> None:
+        """Goes on from what is in the store. A query that the store does not know begins with the stream."""
+        self.signature = signature
+        self.name = signature.name
+        self._store = store
+        self._roster = Roster(queries, store)
+        page = store.get(_STATE)
+        state = _State(0, DAWN, DAWN, DAWN, 0, 0) if page is None else msgspec.msgpack.decode(page, type=_State)
+        self._faults = Faults(state.overflow, state.division)
+        self._settled, self._published, self._low = state.settled, state.published, state.low
+        """Up to where rows have joined the log, its appearances are published, and it has forgotten."""
+        self._preparation = Preparation(signature.select, 0)
+        self._buffer = RowBuffer(store, _WAITING, self._preparation.schema, state.first)
+        self._log = AppearanceLog([value.type.arrow for value in signature.keys])
+        self._pages, self._written = 0, 0
+        """How many appearances of the log are in the store, in how many pages."""
+        self._is_rewritten = False
+        """Has the log been compacted, so that its pages are to be written anew?"""
+        self._load()
+        self._next_due = DAWN
+        self._waiting = 0
+        """About how many rows came since the last report."""
+
+    def _load(self) -> None:
+        for key, page in self._store.scan(_LOG):
+            *values, time = from_page(page).columns
+            self._log.append(values, int64_view(time), np.arange(len(time)))
+            self._pages = number_of(_LOG, key) + 1
+        self._written = len(self._log)
+
+    # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
+
+    def plan(self, change: PlanChange) -> None:
+        match change:
+            case Joined():
+                horizon = max(change.horizon, self._low)
+                self._roster.enter(change.query, Life(change.after, DUSK, horizon))
+                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
+            case Left():
+                self._roster.leave(change.query, change.after)
+        self._next_due = DAWN
+
+    @property
+    def queries(self) -> list[Query]:
+        return list(self._roster.queries.values())
+
+    def life(self, query: str) -> Life:
+        """From when to when a query reports, and its horizon."""
+        return self._roster.lives[query]
+
+    def faults(self, query: Query) -> Faults:
+        """How often the signature's expressions had no number to give, since the query is here."""
+        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
+        return Faults(self._faults.overflow - overflow, self._faults.division - division)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory its log takes."""
+        return self._log.nbytes
+
+    # ── rows in, appearances out ─────────────────────────────────────────────────────────────────────────────
+
+    def insert(self, batch: Batch) -> None:
+        if batch.stream != self.signature.stream.name:
+            return
+        if batch.highest > DAWN:
+            self._roster.observe(batch.lowest, batch.highest)
+        if not self._roster.queries:  # nobody is here: who joins later sees what comes after
+            self._low = max(self._low, batch.highest)
+            return
+        if batch.rows.num_rows:
+            self._waiting += batch.rows.num_rows
+            self._buffer.add(self._preparation.rows(batch, DAWN, self._faults))
+
+    def advance(self, watermark: Instant) -> Iterator[Report]:
+        for block in self.advance_blocks(watermark):
+            yield from block.reports()
+
+    def advance_blocks(self, watermark: Instant) -> Iterator[Appearances]:
+        """The same reports by the block."""
+        if watermark < self._next_due and self._waiting < BULK:
+            self._roster.passed(watermark)
+            return
+        self._waiting = 0
+        self._buffer.settle(watermark)
+        for times in self._roster.due(watermark):
+            fresh = self._join_log(times)
+            for piece in self._pieces(times):
+                yield self._block(times[piece], fresh, watermark)
+                fresh = int(np.searchsorted(self._log.time, self._published, side="right"))
+            if watermark < DUSK:
+                self._tidy(int(times[-1]))
+        if DAWN < watermark < DUSK:
+            if self._buffer.end - self._buffer.first > BULK:
+                self._join_log(np.array([watermark]))
+            self._roster.passed(watermark)
+            self._tidy(watermark)
+            self._roster.drop_ended(watermark)
+            self._next_due = self._roster.next_after(watermark)
+
+    def _join_log(self, times: Ints) -> int:
+        """Let the rows up to the last front join the log, and give where those begin that were not published."""
+        fronts = times - self.signature.lag
+        if fronts[-1] > self._settled:
+            start = self._buffer.first
+            stop = int(self._buffer.passed(fronts[-1:])[0])
+            rows = self._buffer.rows(start, stop)
+            time = int64_view(rows.column(TIME))
+            values = [canonical_column(rows.column(i)) for i in range(len(self.signature.keys))]
+            self._log.append(values, time, np.searchsorted(fronts, time, side="left"))
+            self._buffer.drop(stop)
+            self._settled = int(fronts[-1])
+        return int(np.searchsorted(self._log.time, self._published, side="right"))
+
+    def _pieces(self, times: Ints) -> Iterator[slice]:
+        per_piece = max(1, WORK // max(1, len(self._log)))
+        for start in range(0, len(times), per_piece):
+            yield slice(start, start + per_piece)
+
+    def _block(self, times: Ints, fresh: int, watermark: Instant) -> Appearances:
+        log = self._log
+        self._published = int(times[-1]) - self.signature.lag
+        self._roster.passed(int(times[-1]))
+        course = self._roster.course
+        sealed_at = course.last_row if watermark >= DUSK else None
+        return Appearances(
+            self.name,
+            self.signature.lag,
+            times,
+            log.time,
+            log.key,
+            log.previous,
+            log.following,
+            log.keys.all_columns(),
+            fresh,
+            course.first_row,
+            sealed_at,
+        )
+
+    def _tidy(self, reached: Instant) -> None:
+        """Remove phantoms when there are many of them: all times up to ``reached`` are behind."""
+        if not self._log.is_due_for_compaction():
+            return
+        self._low = max(self._low, self._roster.oldest_rear(reached))
+        lag = self.signature.lag
+        self._log.compact(self._low, reached - lag, *self._roster.last_fronts(reached, lag))
+        self._is_rewritten = True
+
+    def flush(self) -> None:
+        if self._is_rewritten:
+            for key, _ in list(self._store.scan(_LOG)):
+                self._store.delete(key)
+            self._pages, self._written, self._is_rewritten = 0, 0, False
+        if self._written < len(self._log):
+            columns = [*self._log.values(self._written), pa.array(self._log.time[self._written :])]
+            page = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+            self._store.put(numbered(_LOG, self._pages), to_page(page))
+            self._pages += 1
+            self._written = len(self._log)
+        self._buffer.flush()
+        self._roster.flush()
+        counted = (self._faults.overflow, self._faults.division)
+        state = _State(self._buffer.first, self._settled, self._published, self._low, *counted)
+        self._store.put(_STATE, msgspec.msgpack.encode(state))

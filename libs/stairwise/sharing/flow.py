@@ -1,0 +1,166 @@
+"""Rows on their way through windows: what SELECT, UNION ALL and EXCEPT over time windows read, prepared once for all.
+
+    insert ──▶ filter, outputs, once for each SELECT ──▶ rows wait
+    advance ─▶ what is due ─▶ rows up to the front are published with their times, and forgotten
+
+    answers        selection, projection, UNION ALL and EXCEPT over time windows, where only changes are shown
+    update         O(log r) amortised a row, r rows between the watermark and the newest
+    lookup         each query's own affair: see ``flow_expansion``
+    space          the rows that wait for a report
+    order          any, as long as no row comes at or below the watermark
+    from           seed 002 sections 4.1 and 4.3
+
+What a window lets go is known from the time of a row, so nothing is kept here to announce it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from stairwise.cql.query import Query
+from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints, int64_view
+from stairwise.operators.buffer import TIME, RowBuffer
+from stairwise.operators.cells import canonical_column
+from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.preparation import Preparation
+from stairwise.operators.store import Store
+from stairwise.schema import DAWN, DUSK, Instant
+from stairwise.sharing.due import Life
+from stairwise.sharing.roster import Roster
+from stairwise.sharing.signature import FlowSignature
+
+_STATE, _ROWS = b"m", b"r"
+
+
+class _State(msgspec.Struct):
+    """What has to survive beside the rows and the queries."""
+
+    firsts: list[int]
+    reached: Instant
+    overflow: int
+    division: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rows of one SELECT in stream order: their times, and their outputs in the one spelling of each value."""
+
+    times: Ints
+    values: list[pa.Array]
+
+
+@dataclass(frozen=True)
+class FlowBlock:
+    """What a signature says at some report times: for each SELECT, the rows that have come since those before."""
+
+    signature: str
+    times: Ints
+    flows: list[Flow]
+    first_row: Instant
+    sealed_at: Instant | None
+
+
+class SharedFlow:
+    """Prepares the rows of all queries of one signature."""
+
+    def __init__(self, signature: FlowSignature, queries: Sequence[Query], store: Store) -> None:
+        """Goes on from what is in the store. A query that the store does not know begins with the streams."""
+        self.signature = signature
+        self.name = signature.name
+        self._store = store
+        self._roster = Roster(queries, store)
+        self._selects = signature.selects
+        page = store.get(_STATE)
+        none = _State([0] * len(self._selects), DAWN, 0, 0)
+        state = none if page is None else msgspec.msgpack.decode(page, type=_State)
+        self._faults = Faults(state.overflow, state.division)
+        self._reached = state.reached
+        """Rows up to here are published."""
+        self._preparations = [Preparation(select, 0) for select in self._selects]
+        self._buffers = [
+            RowBuffer(store, _ROWS + b"%d" % i, preparation.schema, first)
+            for i, (preparation, first) in enumerate(zip(self._preparations, state.firsts, strict=True))
+        ]
+        self._next_due = DAWN
+
+    def plan(self, change: PlanChange) -> None:
+        match change:
+            case Joined():
+                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, self._reached)))
+                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
+            case Left():
+                self._roster.leave(change.query, change.after)
+        self._next_due = DAWN
+
+    @property
+    def queries(self) -> list[Query]:
+        return list(self._roster.queries.values())
+
+    def life(self, query: str) -> Life:
+        """From when to when a query reports, and its horizon: it sees what is published from when it joins."""
+        return self._roster.lives[query]
+
+    def faults(self, query: Query) -> Faults:
+        """How often the signature's expressions had no number to give, since the query is here."""
+        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
+        return Faults(self._faults.overflow - overflow, self._faults.division - division)
+
+    def insert(self, batch: Batch) -> None:
+        streams = [select.inputs[0].stream.name for select in self._selects]
+        if batch.stream not in streams:
+            return
+        if batch.highest > DAWN:
+            self._roster.observe(batch.lowest, batch.highest)
+        if not self._roster.queries:  # nobody is here: who joins later sees what comes after
+            self._reached = max(self._reached, batch.highest)
+        elif batch.rows.num_rows:
+            for stream, buffer, preparation in zip(streams, self._buffers, self._preparations, strict=True):
+                if stream == batch.stream:
+                    buffer.add(preparation.rows(batch, DAWN, self._faults))
+
+    def advance(self, watermark: Instant) -> Iterator[Report]:
+        """One report for each time, with the rows of the first SELECT, then of the second, and so on."""
+        for block in self.advance_blocks(watermark):
+            last = int(block.times[-1])
+            for number, flow in enumerate(block.flows):
+                names = [f"value{i}" for i in range(len(flow.values))]
+                columns = [*flow.values, pa.array(flow.times)]
+                rows = pa.RecordBatch.from_arrays(columns, names=[*names, TIME])
+                yield Report(self.name, last, rows, number)
+
+    def advance_blocks(self, watermark: Instant) -> Iterator[FlowBlock]:
+        if watermark < self._next_due:
+            self._roster.passed(watermark)
+            return
+        for times in self._roster.due(watermark):
+            self._reached = max(self._reached, int(times[-1]))
+            flows = [self._drawn(i) for i in range(len(self._buffers))]
+            self._roster.passed(int(times[-1]))
+            first_row, last_row = self._roster.course[1:]
+            yield FlowBlock(self.name, times, flows, first_row, last_row if watermark >= DUSK else None)
+        if DAWN < watermark < DUSK:
+            self._roster.passed(watermark)
+            self._roster.drop_ended(watermark)
+            self._next_due = self._roster.next_after(watermark)
+
+    def _drawn(self, i: int) -> Flow:
+        """The rows of a SELECT up to where all is reached; they are not needed here any more."""
+        buffer = self._buffers[i]
+        buffer.settle(self._reached)
+        rows = buffer.rows(buffer.first, buffer.end)
+        buffer.drop(buffer.end)
+        outputs = len(self._selects[i].outputs)
+        return Flow(int64_view(rows.column(TIME)), [canonical_column(rows.column(j)) for j in range(outputs)])
+
+    def flush(self) -> None:
+        for buffer in self._buffers:
+            buffer.flush()
+        self._roster.flush()
+        firsts = [buffer.first for buffer in self._buffers]
+        state = _State(firsts, self._reached, self._faults.overflow, self._faults.division)
+        self._store.put(_STATE, msgspec.msgpack.encode(state))

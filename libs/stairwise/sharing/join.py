@@ -1,0 +1,189 @@
+"""The join for all windows of a signature: every row probes the widest windows once, and what it finds is published.
+
+insert ──▶ conditions on one input, columns ──▶ rows wait
+advance ─▶ what is due ─▶ rows up to the front probe ─▶ joined rows with the times of their rows ─▶ old rows go
+plan ────▶ queries join and leave; the widest windows follow
+
+answers        joins of two or more streams, or of a stream with itself, over time windows of any ranges and slides
+update         O(1) a row and a match, whatever the number of windows (``operators.probe``)
+lookup         each query's membership and expiry follow from the times: see ``join_expansion``
+space          the rows that the widest windows reach; what is published is not kept
+order          any, as long as no row comes at or below the watermark
+from           seed 000 section 4 (a row is probed once against the group of windows over the other stream)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from stairwise.cql.query import Query, Select
+from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints
+from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.lifetimes import stay_of
+from stairwise.operators.probe import JoinedInputs, Probe, Stay
+from stairwise.operators.store import Store
+from stairwise.operators.timejoin import time_windows
+from stairwise.schema import DAWN, DUSK, Instant
+from stairwise.sharing.due import Life
+from stairwise.sharing.roster import Roster
+from stairwise.sharing.signature import JoinSignature
+
+_STATE, _ROWS = b"m", b"r"
+
+
+class _State(msgspec.Struct):
+    """What has to survive beside the rows and the queries."""
+
+    firsts: list[int]
+    low: Instant
+    overflow: int
+    division: int
+
+
+@dataclass(frozen=True)
+class JoinBlock:
+    """What a signature says at some report times: the joined rows that have come about since those before."""
+
+    signature: str
+    times: Ints
+    found: list[JoinedInputs]
+    first_row: Instant
+    sealed_at: Instant | None
+
+    def reports(self) -> Iterator[Report]:
+        """One by one, as the contract has them: each the joined rows that its time has added."""
+        batches = [_published(found) for found in self.found]
+        latest = [np.max(found.times, axis=0) for found in self.found]
+        after = DAWN
+        for time in self.times.tolist():
+            parts = []
+            for batch, came in zip(batches, latest, strict=True):
+                start, stop = np.searchsorted(came, [after, time], side="right").tolist()
+                parts.append(batch.slice(start, stop - start))
+            rows = pa.concat_batches(parts) if len(parts) > 1 else parts[0] if parts else _NOTHING
+            yield Report(self.signature, time, rows)
+            after = time
+
+
+_NOTHING = pa.RecordBatch.from_arrays([], names=[])
+
+
+def _published(found: JoinedInputs) -> pa.RecordBatch:
+    columns = {f"time{i}": pa.array(times) for i, times in enumerate(found.times)}
+    columns |= {f"f{i}": column for i, column in enumerate(found.columns) if column is not None}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+class SharedJoin:
+    """Evaluates the joins of one signature."""
+
+    def __init__(self, signature: JoinSignature, queries: Sequence[Query], store: Store) -> None:
+        """Goes on from what is in the store. A query that the store does not know begins with the streams."""
+        self.signature = signature
+        self.name = signature.name
+        self._store = store
+        self._roster = Roster(queries, store)
+        page = store.get(_STATE)
+        inputs = len(signature.streams)
+        state = _State([0] * inputs, DAWN, 0, 0) if page is None else msgspec.msgpack.decode(page, type=_State)
+        self._faults = Faults(state.overflow, state.division)
+        self._low = state.low
+        """Rows up to here are gone, or some of them may be."""
+        self._probe = Probe(signature.select, store, _ROWS, state.firsts)
+        self._streams = {stream.name for stream in signature.streams}
+        self._stays = self._widest()
+        self._next_due = DAWN
+
+    def _widest(self) -> list[Stay]:
+        """For each input, how long a row can matter to any query."""
+        stays = [[stay_of(w) for w in time_windows(_select(query)) or ()] for query in self.queries]
+        if not stays:
+            return [Stay(0, 0)] * len(self.signature.streams)
+        return [Stay(min(s.begins for s in of), max(s.ends for s in of)) for of in zip(*stays, strict=True)]
+
+    # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
+
+    def plan(self, change: PlanChange) -> None:
+        match change:
+            case Joined():
+                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, self._low)))
+                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
+            case Left():
+                self._roster.leave(change.query, change.after)
+        self._stays = self._widest()
+        self._next_due = DAWN
+
+    def history(self, query: str) -> list[JoinedInputs]:
+        """What the rows that have probed already make in the windows of a query that joins now."""
+        stays = [stay_of(w) for w in time_windows(_select(self._roster.queries[query])) or ()]
+        return [self._probe.everything(stays, Faults())]
+
+    @property
+    def queries(self) -> list[Query]:
+        return list(self._roster.queries.values())
+
+    def life(self, query: str) -> Life:
+        """From when to when a query reports, and its horizon."""
+        return self._roster.lives[query]
+
+    def faults(self, query: Query) -> Faults:
+        """How often the condition had no number to give, since the query is here."""
+        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
+        return Faults(self._faults.overflow - overflow, self._faults.division - division)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory its rows take."""
+        return self._probe.nbytes
+
+    # ── rows in, joined rows out ─────────────────────────────────────────────────────────────────────────────
+
+    def insert(self, batch: Batch) -> None:
+        if batch.stream not in self._streams:
+            return
+        if batch.highest > DAWN:
+            self._roster.observe(batch.lowest, batch.highest)
+        if not self._roster.queries:  # nobody is here: who joins later sees what comes after
+            self._low = max(self._low, batch.highest)
+        elif batch.rows.num_rows:
+            self._probe.insert(batch, DAWN, self._faults)
+
+    def advance(self, watermark: Instant) -> Iterator[Report]:
+        for block in self.advance_blocks(watermark):
+            yield from block.reports()
+
+    def advance_blocks(self, watermark: Instant) -> Iterator[JoinBlock]:
+        """The same reports by the block."""
+        if watermark < self._next_due:
+            self._roster.passed(watermark)
+            return
+        for times in self._roster.due(watermark):
+            reached = int(times[-1])
+            found = list(self._probe.settle(reached, self._stays, self._faults))
+            self._roster.passed(reached)
+            first_row, last_row = self._roster.course[1:]
+            yield JoinBlock(self.name, times, found, first_row, last_row if watermark >= DUSK else None)
+            if watermark < DUSK:
+                self._low = max(self._low, reached - min(stay.ends for stay in self._stays))
+                self._probe.evict(reached, self._stays)
+        if DAWN < watermark < DUSK:
+            self._roster.passed(watermark)
+            if self._roster.drop_ended(watermark):
+                self._stays = self._widest()
+            self._next_due = self._roster.next_after(watermark)
+
+    def flush(self) -> None:
+        self._roster.flush()
+        state = _State(self._probe.flush(), self._low, self._faults.overflow, self._faults.division)
+        self._store.put(_STATE, msgspec.msgpack.encode(state))
+
+
+def _select(query: Query) -> Select:
+    assert isinstance(query.relation, Select)
+    return query.relation

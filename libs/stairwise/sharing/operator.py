@@ -1,0 +1,296 @@
+"""All grouped time-window queries of a signature in one operator: one slice store, one stair per report time.
+
+    insert ──▶ filter, keys, arguments, once ──▶ slices
+    advance ─▶ close slices ─▶ what is due ─▶ walk ─▶ stairs ─▶ evict
+    plan ────▶ queries join and leave: windows, cuts and partials follow
+
+A query that joins sees what is retained: down to the oldest instant from which on all edges of its window were cuts
+and all its partials were kept. That is its horizon. Let M be the highest watermark that a partition had when the query
+joined: no row above M + LATENESS + 1 has come, so other cuts and partials hold above that, and a horizon is never
+higher. It follows from the plan and from M, not from the rows that a run happens to have seen. A query that leaves
+takes with it, at its last report, the partials, and with the next slices the cuts and the history, that only it needed.
+What a query says never depends on the others: the same rows lie between the same two instants however they are sliced,
+and all partials are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stairwise.cql.query import Expr, Query
+from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import from_numpy
+from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.store import Store
+from stairwise.schema import DAWN, DUSK, Instant
+from stairwise.sharing.cuts import cuts_at, edges_of
+from stairwise.sharing.due import Course, Due, Life, Steps
+from stairwise.sharing.needs import Needs, select_of, window_of
+from stairwise.sharing.pages import Lives, Pages, State
+from stairwise.sharing.partials import SharedPartials
+from stairwise.sharing.rows import SharedRows
+from stairwise.sharing.signature import Signature
+from stairwise.sharing.slices import SliceStore
+from stairwise.sharing.stair import Stair, answer_name, key_name
+from stairwise.sharing.walk import Found
+from stairwise.sharing.ways import found, pieces
+
+
+class SharedAggregation:
+    """Evaluates the queries of one signature; its reports are stairs."""
+
+    def __init__(self, signature: Signature, queries: Sequence[Query], store: Store) -> None:
+        """Goes on from what is in the store. A query that the store does not know begins with the stream."""
+        self.signature = signature
+        self.name = signature.name
+        self._rows = SharedRows(signature)
+        self._queries: dict[str, Query] = {}
+        self._lives: dict[str, Life] = {}
+        self._leaving: set[str] = set()
+        """Queries that end some time."""
+        self._due = Due()
+        self._needs = Needs()
+        self._course = Course(DAWN, DUSK, DAWN)
+        self._retained = DAWN
+        """Everything above it is there, wherever a run may be."""
+        self._retained_at: Instant | None = None
+        """The watermark up to which that takes the queries into account."""
+        self._faults_before: dict[str, Faults] = {}
+        self._slices = SliceStore([key.type.arrow for key in signature.keys], SharedPartials(()))
+        self._names: list[str] = []
+        """Of the answers in a stair."""
+        self._pages = Pages(store)
+        self._lives_changed = True
+        self._cuts_change_above: Instant | None = None
+        """From where on other cuts are to hold, if they are."""
+        self._next_due = DAWN
+        """Nothing is due below it."""
+        self._load(queries)
+
+    def _load(self, queries: Sequence[Query]) -> None:
+        state, known = self._pages.state(), self._pages.lives()
+        for query in queries:
+            self._enter(query, known.lives.get(query.name, Life()))
+        self._keep_partials(DAWN)
+        if state is None:
+            self._slices.eras.change(cuts_at(self._needs.edges), DAWN)
+            return
+        self._course = Course(state.passed, state.first_row, state.last_row)
+        self._retained = state.retained
+        self._needs.restore(state.since)
+        spelled = {repr(expr): expr for expr in self._expressions()}
+        self._rows.faults = {spelled[text]: Faults(*counts) for text, counts in state.faults.items() if text in spelled}
+        self._faults_before = {name: Faults(*counts) for name, counts in known.faults_before.items()}
+        self._pages.load(self._slices, state)
+        self._lives_changed = False
+
+    # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
+
+    def plan(self, change: PlanChange) -> None:
+        """A query joins or leaves. No row above the highest watermark of any partition + LATENESS + 1 has come."""
+        match change:
+            case Joined():
+                self._join(change)
+            case Left():
+                self._leave(change)
+
+    def _join(self, change: Joined) -> None:
+        above = max(change.horizon, self._beyond(change.after))
+        horizon = max(change.horizon, self._horizon(change.query, change.after, above))
+        if change.after > DAWN:  # there were rows, which may never have come here: the last of them at this instant
+            passed, first, last = self._course
+            seen = change.after + self.signature.stream.lateness + 1
+            self._course = Course(passed, first if first <= last else change.after, max(last, seen))
+        before = self._rows.counted(select_of(change.query))
+        self._enter(change.query, Life(change.after, DUSK, horizon))
+        self._faults_before[change.query.name] = before
+        self._follow(above)
+
+    def _leave(self, change: Left) -> None:
+        query = self._queries.get(change.query)
+        if query is None or change.query in self._leaving:
+            return
+        life = self._lives[query.name]
+        self._due.remove(window_of(query), life)
+        self._lives[query.name] = life._replace(until=change.after)
+        self._due.add(window_of(query), self._lives[query.name])
+        self._needs.leave(query)
+        self._leaving.add(query.name)
+        self._next_due = DAWN
+        self._lives_changed = True
+        self._retained_at = None
+        self._follow(self._beyond(change.after if change.highest is None else change.highest))
+        self._drop_ended(self._course.passed)
+
+    def _beyond(self, watermark: Instant) -> Instant:
+        """Every row that came while no watermark was above this one is at or below this instant."""
+        above = watermark + self.signature.stream.lateness + 1 if watermark > DAWN else DAWN
+        if self._course.last_row > above:
+            raise ValueError(
+                f"the plan of {self.name} changes where the highest watermark was {watermark}, but rows up to"
+                f" {self._course.last_row} have come: a change must be told before rows that come after it"
+            )
+        return above
+
+    def _horizon(self, query: Query, after: Instant, above: Instant) -> Instant:
+        """How far back a query can see: a function of the plan and of ``after``, not of what has come or is gone."""
+        if after <= DAWN:
+            return DAWN
+        if after != self._retained_at:
+            self._retained, self._retained_at = max(self._retained, self._due.layout.kept_above(after)), after
+        self._change_cuts_below(above)
+        since = self._slices.eras.common_since(edges_of(window_of(query)), above)
+        if since is None:
+            return above
+        return min(above, max(since, self._slices.eras.cut_from(self._retained), self._needs.kept_since(query)))
+
+    def _enter(self, query: Query, life: Life) -> None:
+        self._queries[query.name], self._lives[query.name] = query, life
+        if life.until < DUSK:
+            self._leaving.add(query.name)
+        self._next_due = DAWN
+        self._lives_changed = True
+        self._due.add(window_of(query), life)
+        self._needs.enter(query, stays=life.until == DUSK)
+
+    def _drop_ended(self, watermark: Instant) -> None:
+        ended = [name for name in self._leaving if self._lives[name].until <= watermark]
+        self._leaving.difference_update(ended)
+        for name in ended:
+            query, life = self._queries.pop(name), self._lives.pop(name)
+            self._faults_before.pop(name, None)
+            self._due.remove(window_of(query), life)
+            self._needs.end(query)
+        if ended:
+            self._lives_changed = True
+            self._keep_partials(DUSK)
+
+    def _follow(self, above: Instant) -> None:
+        """Let cuts and partials follow the queries."""
+        self._change_cuts_below(above)
+        self._cuts_change_above = above
+        self._keep_partials(above)
+
+    def _change_cuts_below(self, above: Instant) -> None:
+        if self._cuts_change_above not in (None, above):
+            self._change_cuts()
+
+    def _change_cuts(self) -> None:
+        """Cut as the queries need it from now on: once for all that came and went in the meantime."""
+        if self._cuts_change_above is not None:
+            self._slices.end_at(self._cuts_change_above)
+            self._slices.eras.change(cuts_at(self._needs.edges), self._cuts_change_above)
+            self._cuts_change_above = None
+
+    def _keep_partials(self, above: Instant) -> None:
+        partials = self._needs.partials(self._slices.partials, above)
+        if partials is not self._slices.partials:
+            self._slices.keep(partials)
+            self._names = [answer_name(aggregate) for aggregate in partials.aggregates]
+            self._pages.rewrite()
+
+    # ── rows in, stairs out ──────────────────────────────────────────────────────────────────────────────────
+
+    def insert(self, batch: Batch) -> None:
+        if batch.stream != self.signature.stream.name or not self._queries:
+            return
+        if batch.highest > DAWN:
+            passed, first, last = self._course
+            self._course = Course(passed, min(first, batch.lowest), max(last, batch.highest))
+        if batch.rows.num_rows:
+            self._change_cuts()
+            self._slices.insert(self._rows.prepare(batch, self._slices.partials.args), batch.lowest, batch.highest)
+
+    def advance(self, watermark: Instant) -> Iterator[Report]:
+        for stair in self.advance_blocks(watermark):
+            yield from stair.reports()
+
+    def advance_blocks(self, watermark: Instant) -> Iterator[Stair]:
+        """The same reports by the block."""
+        if watermark < min(self._slices.next_end, self._next_due):
+            self._course = self._course._replace(passed=max(self._course.passed, watermark))
+            return
+        self._change_cuts()
+        self._slices.close(watermark)
+        for steps in self._due.layout.blocks(self._course, watermark):
+            for piece in pieces(self._slices, steps):
+                self._course = self._course._replace(passed=int(piece.time[-1]))
+                yield self._published(piece, found(self._slices, piece), watermark)
+        if watermark <= DAWN:
+            return
+        if watermark < DUSK:
+            self._course = self._course._replace(passed=max(self._course.passed, watermark))
+            self._slices.evict(self._due.layout.oldest_rear(watermark))
+        self._drop_ended(watermark)
+        self._next_due = self._due.layout.next_after(watermark)
+
+    def _published(self, steps: Steps, parts: list[Found], watermark: Instant) -> Stair:
+        tables: list[list[pa.Array]] = []
+        starts, stops, step, row = [], [], 0, 0
+        for part in parts:
+            starts.append(part.start + row)
+            stops.append(part.stop + row)
+            times = part.of_rows(steps.time[step : step + len(part.start)])
+            tables.append(self._slices.partials.lower(part.columns, times))
+            step, row = step + len(part.start), row + len(part.key)
+        columns = tables[0] if len(tables) == 1 else [pa.concat_arrays(c) for c in zip(*tables, strict=True)]
+        names = self._names
+        if self.signature.keys:
+            index = from_numpy(np.concatenate([part.key for part in parts]).astype(np.int32))
+            dictionaries = self._slices.keys.all_columns()
+            columns = [*(pa.DictionaryArray.from_arrays(index, d) for d in dictionaries), *columns]
+            names = [*(key_name(i) for i in range(len(dictionaries))), *names]
+        rows = pa.RecordBatch.from_arrays(columns, names=names)
+        sealed_at = self._course.last_row if watermark >= DUSK else None
+        start = starts[0] if len(starts) == 1 else np.concatenate(starts)
+        stop = stops[0] if len(stops) == 1 else np.concatenate(stops)
+        return Stair(self.name, steps, start, stop, rows, self._course.first_row, sealed_at)
+
+    # ── what is asked of it ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def queries(self) -> list[Query]:
+        return list(self._queries.values())
+
+    def life(self, query: str) -> Life:
+        """From when to when a query reports, and its horizon."""
+        return self._lives[query]
+
+    def faults(self, query: Query) -> Faults:
+        """How often a query's own expressions had no number to give, since it is here."""
+        counted = self._rows.counted(select_of(query))
+        before = self._faults_before.get(query.name, Faults())
+        return Faults(counted.overflow - before.overflow, counted.division - before.division)
+
+    @property
+    def all_faults(self) -> Faults:
+        """How often any expression of the signature had no number to give."""
+        faults = Faults()
+        for counted in self._rows.faults.values():
+            faults.add(counted)
+        return faults
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory its slices take."""
+        return self._slices.nbytes
+
+    def _expressions(self) -> Iterator[Expr]:
+        yield from self.signature.keys
+        yield from self._slices.partials.args
+        if self.signature.where is not None:
+            yield self.signature.where
+
+    def flush(self) -> None:
+        self._change_cuts()
+        faults = {repr(e): (f.overflow, f.division) for e, f in self._rows.faults.items() if f.total}
+        self._pages.flush(
+            self._slices, State(*self._course, since=self._needs.since, faults=faults, retained=self._retained)
+        )
+        if self._lives_changed:
+            before = {name: (f.overflow, f.division) for name, f in self._faults_before.items()}
+            self._pages.write_lives(Lives(dict(self._lives), before))
+            self._lives_changed = False

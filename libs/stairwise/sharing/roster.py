@@ -1,0 +1,162 @@
+"""The queries of a shared operator: when each takes effect and ends, how far back it sees, and which times are due.
+
+    q1   ├──────────────────────────────▶        life: reports at τ in (after, until], sees rows above the horizon
+    q2               ├────────────┤
+    due  │   │   │   │ │ │ │ │ │ │ │   │        the union of their report times, each once
+
+A roster knows queries and time, nothing of what they compute: duplicate elimination and the join keep one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from stairwise.cql.query import Query, inputs
+from stairwise.expressions.views import Ints
+from stairwise.operators.store import Store
+from stairwise.schema import DAWN, DUSK, Duration, Instant
+from stairwise.sharing.due import Course, Due, Frame, Life
+from stairwise.windows.schedule import Grid
+from stairwise.windows.spec import MultiWindow, TimeWindow
+
+_KEY = b"q"
+
+
+class _State(msgspec.Struct):
+    lives: dict[str, Life]
+    passed: Instant
+    first_row: Instant
+    last_row: Instant
+    faults_before: dict[str, tuple[int, int]]
+
+
+class Roster:
+    """The queries of a signature by name. Goes on from what is in the store."""
+
+    def __init__(self, queries: Sequence[Query], store: Store) -> None:
+        self._store = store
+        self._due = Due()
+        self.queries: dict[str, Query] = {}
+        self.lives: dict[str, Life] = {}
+        self.course = Course(DAWN, DUSK, DAWN)
+        self.faults_before: dict[str, tuple[int, int]] = {}
+        """What the expressions of each query had counted when it came."""
+        page = store.get(_KEY)
+        state = None if page is None else msgspec.msgpack.decode(page, type=_State)
+        for query in queries:
+            self.enter(query, Life() if state is None else state.lives.get(query.name, Life()))
+        if state is not None:
+            self.course = Course(state.passed, state.first_row, state.last_row)
+            self.faults_before = state.faults_before
+
+    def enter(self, query: Query, life: Life) -> None:
+        self.queries[query.name], self.lives[query.name] = query, life
+        for window in windows_of(query):
+            self._due.add(window, life)
+
+    def leave(self, name: str, after: Instant) -> None:
+        """A query's last report is the last one at or before ``after``; one that is not here has left already."""
+        if name not in self.queries:
+            return
+        life = self.lives[name]
+        query = self._remove(name)
+        self.enter(query, life._replace(until=min(life.until, after)))
+        self.drop_ended(self.course.passed)
+
+    def drop_ended(self, watermark: Instant) -> bool:
+        """Forget the queries that have ended; were there any?"""
+        ended = [name for name, life in self.lives.items() if life.until <= watermark]
+        for name in ended:
+            self._remove(name)
+            self.faults_before.pop(name, None)
+        return bool(ended)
+
+    def _remove(self, name: str) -> Query:
+        query, life = self.queries.pop(name), self.lives.pop(name)
+        for window in windows_of(query):
+            self._due.remove(window, life)
+        return query
+
+    def observe(self, lowest: Instant, highest: Instant) -> None:
+        """Rows came in; these are the extremes of their times."""
+        passed, first, last = self.course
+        self.course = Course(passed, min(first, lowest), max(last, highest))
+
+    def passed(self, watermark: Instant) -> None:
+        """All report times up to the watermark are behind."""
+        self.course = self.course._replace(passed=max(self.course.passed, watermark))
+
+    @property
+    def has_begun(self) -> bool:
+        return self.course.first_row <= self.course.last_row
+
+    def due(self, watermark: Instant) -> Iterator[Ints]:
+        """The times at which any query is now due, in sorted arrays, each time once."""
+        for steps in self._due.layout.blocks(self.course, watermark):
+            times = steps.time
+            yield times[np.concatenate(([True], times[1:] != times[:-1]))]
+
+    def next_after(self, instant: Instant) -> Instant:
+        """The first time above an instant at which any query may be due."""
+        return self._due.layout.next_after(instant)
+
+    def frames(self) -> list[Frame]:
+        """The windows of all queries, and their levels."""
+        return [entry.frame for entry in self._due.layout.entries]
+
+    def last_fronts(self, watermark: Instant, lag: Duration = 0) -> tuple[Ints, Ints]:
+        """The fronts of all windows' last reports at or before the watermark, and the highest rear of each.
+
+        Fronts ascend, each once.
+        """
+        layout = self._due.layout
+        front = watermark - (watermark - layout.offset) % layout.slide - lag
+        fronts, place = np.unique(front, return_inverse=True)
+        rears = np.full(len(fronts), DAWN, np.int64)
+        np.maximum.at(rears, place, np.maximum(front - layout.range, layout.horizon))
+        return fronts, rears
+
+    def oldest_rear(self, watermark: Instant) -> Instant:
+        """No last report at or before the watermark, and none above it, asks for anything at or below this."""
+        layout = self._due.layout
+        if not layout.entries:
+            return watermark
+        last = watermark - (watermark - layout.pace_offset) % layout.pace_slide
+        return int((last - layout.pace_reach).min())
+
+    def flush(self) -> None:
+        state = _State(dict(self.lives), *self.course, faults_before=self.faults_before)
+        self._store.put(_KEY, msgspec.msgpack.encode(state))
+
+
+def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:
+    """The windows of a query that has time windows only."""
+    found: list[TimeWindow | MultiWindow] = []
+    for source in inputs(query.relation):
+        assert isinstance(source.window, TimeWindow | MultiWindow)
+        found.append(source.window)
+    return found
+
+
+def own_times(times: Ints, life: Life, grids: Sequence[Grid], first_row: Instant, sealed_at: Instant | None) -> Ints:
+    """Of the times at which any query is due, those inside a query's life.
+
+    A query that begins with the stream waits for its first row, and one whose stream has ended reports for the last
+    time at or after its last row.
+    """
+    times = times[(times > life.after) & (times <= life.until)]
+    if life.after == DAWN:
+        times = times[times >= first_row]
+    if sealed_at is not None:
+        row = max(sealed_at, life.after)
+        times = times[times <= min(t for grid in grids if (t := grid.at_or_after(row)) is not None)]
+    return times
+
+
+def due_at(frame: Frame, times: Ints) -> Ints:
+    """Of some times, those at which a window reports."""
+    due: Ints = times[(times - frame.offset) % frame.slide == 0]
+    return due

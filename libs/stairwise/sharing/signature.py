@@ -1,0 +1,214 @@
+"""Which queries share: those that read the same rows of the same stream and group them alike.
+
+    SELECT ticker, SUM(qty) FROM trades [RANGE 60 SECONDS SLIDE 10 SECONDS] WHERE price > 10 GROUP BY ticker ...
+    SELECT ticker, MAX(qty) FROM trades [RANGE 5 MINUTES SLIDE 1 MINUTE]    WHERE 10 < price GROUP BY ticker ...
+
+    stream and incarnation    trades, 1          windows, aggregates, HAVING, projection and EMIT may differ: slices
+    filter                    price > 10         serve every window, their partials are the union of what the
+    group keys                ticker             aggregates need, and the rest is each query's own affair
+
+Filters are compared after normalisation, so that spelling does not keep queries apart: the sides of AND, OR, = and
+<> stand in one order, > and >= are turned into < and <=, and a double NOT is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from stairwise.cql.query import (
+    Call,
+    Emit,
+    Except,
+    Expr,
+    Field,
+    Input,
+    Output,
+    Query,
+    Relation,
+    Select,
+    Union,
+    selects,
+)
+from stairwise.operators.frequent import asks_for_sub_windows
+from stairwise.operators.join import fields
+from stairwise.operators.preparation import row_expressions
+from stairwise.operators.timejoin import time_windows
+from stairwise.schema import Duration, Stream, Type
+from stairwise.windows.spec import MultiWindow, TimeWindow
+
+_ANY_WINDOW = TimeWindow(1, 1)
+"""Stands where a signature leaves the windows open."""
+
+_TYPES = {t.arrow: t for t in Type if t is not Type.TIMESTAMP}
+"""A column's type by how it lies in memory; a TIMESTAMP lies there as a BIGINT does."""
+
+_MIRRORED = {">": "<", ">=": "<="}
+_SYMMETRIC = frozenset({"=", "<>"})
+_FLAT = frozenset({"and", "or"})
+
+
+@dataclass(frozen=True)
+class Signature:
+    stream: Stream
+    where: Expr | None
+    keys: tuple[Expr, ...]
+
+    @property
+    def name(self) -> str:
+        """A short name that is the same in every process: reports carry it."""
+        spelled = f"{self.stream.name}/{self.stream.incarnation}/{self.where!r}/{self.keys!r}"
+        return f"{self.stream.name}.{self.stream.incarnation}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class DistinctSignature:
+    """What SELECT DISTINCT over time windows has to agree in: stream, filter, values, and the lag of the windows."""
+
+    stream: Stream
+    where: Expr | None
+    keys: tuple[Expr, ...]
+    lag: Duration
+
+    @property
+    def select(self) -> Select:
+        """What all of its queries read, whatever their windows."""
+        return _rows_of(self.stream, self.where, self.keys)
+
+    @property
+    def name(self) -> str:
+        spelled = f"distinct/{self.stream.name}/{self.stream.incarnation}/{self.where!r}/{self.keys!r}/{self.lag}"
+        return f"{self.stream.name}.{self.stream.incarnation}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class JoinSignature:
+    """What joins of time windows have to agree in: the streams in their order, the condition, the columns they ask."""
+
+    streams: tuple[Stream, ...]
+    where: Expr | None
+    columns: tuple[int, ...]
+
+    @property
+    def select(self) -> Select:
+        """What all of its queries read, whatever their windows."""
+        inputs = tuple(Input(stream, _ANY_WINDOW, f"input{i}") for i, stream in enumerate(self.streams))
+        types = [field.type for stream in self.streams for field in stream.arrow_schema]
+        outputs = tuple(Output(f"f{i}", Field(i, f"f{i}", _TYPES[types[i]])) for i in self.columns)
+        return Select(inputs, outputs, where=self.where)
+
+    @property
+    def name(self) -> str:
+        streams = "+".join(f"{stream.name}.{stream.incarnation}" for stream in self.streams)
+        spelled = f"join/{streams}/{self.where!r}/{self.columns!r}"
+        return f"{streams}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+
+
+def join_signature_of(query: Query) -> JoinSignature | None:
+    """A query's signature, where it is a SELECT over the join of time windows."""
+    select = query.relation
+    if not isinstance(select, Select) or time_windows(select) is None:
+        return None
+    asked = {field.index for _, expr in row_expressions(select) for field in fields(expr)}
+    where = None if select.where is None else normalised(select.where)
+    return JoinSignature(tuple(i.stream for i in select.inputs), where, tuple(sorted(asked)))
+
+
+@dataclass(frozen=True)
+class FlowSignature:
+    """What SELECT, UNION ALL and EXCEPT over time windows have to agree in: the rows of each SELECT, and how these are
+    put together."""
+
+    flows: tuple[tuple[Stream, Expr | None, tuple[Expr, ...]], ...]
+    shape: str
+
+    @property
+    def selects(self) -> list[Select]:
+        """What all of its queries read, whatever their windows."""
+        return [_rows_of(stream, where, outputs) for stream, where, outputs in self.flows]
+
+    @property
+    def name(self) -> str:
+        streams = "+".join(dict.fromkeys(f"{stream.name}.{stream.incarnation}" for stream, _, _ in self.flows))
+        rows = [(where, outputs) for _, where, outputs in self.flows]
+        spelled = f"flow/{streams}/{self.shape}/{rows!r}"
+        return f"{streams}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+
+
+def _rows_of(stream: Stream, where: Expr | None, values: tuple[Expr, ...]) -> Select:
+    outputs = tuple(Output(f"value{i}", value) for i, value in enumerate(values))
+    return Select((Input(stream, _ANY_WINDOW, stream.name),), outputs, where=where)
+
+
+def flow_signature_of(query: Query) -> FlowSignature | None:
+    """A query's signature, where it shows the changes of rows that flow through time windows."""
+    if query.emit is Emit.RSTREAM:
+        return None
+    flows: list[tuple[Stream, Expr | None, tuple[Expr, ...]]] = []
+    for select in selects(query.relation):
+        plain = len(select.inputs) == 1 and not select.is_grouped and not select.distinct
+        if not plain or not isinstance(select.inputs[0].window, TimeWindow):
+            return None
+        if any(output.type is Type.HUGEINT for output in select.outputs):
+            return None  # no table of values holds them
+        where = None if select.where is None else normalised(select.where)
+        flows.append((select.inputs[0].stream, where, tuple(normalised(output.expr) for output in select.outputs)))
+    return FlowSignature(tuple(flows), _shape(query.relation))
+
+
+def _shape(relation: Relation) -> str:
+    match relation:
+        case Select():
+            return "."
+        case Union():
+            return f"({_shape(relation.left)}+{_shape(relation.right)})"
+        case Except():
+            return f"({_shape(relation.left)}-{_shape(relation.right)})"
+
+
+def distinct_signature_of(query: Query) -> DistinctSignature | None:
+    """A query's signature, where it is a SELECT DISTINCT of rows over one time window."""
+    select = query.relation
+    if not isinstance(select, Select) or not select.distinct or select.is_grouped or len(select.inputs) != 1:
+        return None
+    source = select.inputs[0]
+    if not isinstance(source.window, TimeWindow | MultiWindow):
+        return None
+    if any(output.type is Type.HUGEINT for output in select.outputs):
+        return None  # no table of values holds them
+    where = None if select.where is None else normalised(select.where)
+    lag = source.window.lag if isinstance(source.window, TimeWindow) else 0
+    return DistinctSignature(source.stream, where, tuple(normalised(o.expr) for o in select.outputs), lag)
+
+
+def signature_of(query: Query) -> Signature | None:
+    """A query's signature; None where it is not a grouped SELECT over one time window, which shares nothing."""
+    select = query.relation
+    if not isinstance(select, Select) or not select.is_grouped or len(select.inputs) != 1:
+        return None
+    source = select.inputs[0]
+    if not isinstance(source.window, TimeWindow | MultiWindow):
+        return None
+    if asks_for_sub_windows(select):
+        return None  # its sub-windows are its own
+    where = None if select.where is None else normalised(select.where)
+    return Signature(source.stream, where, tuple(normalised(key) for key in select.keys))
+
+
+def normalised(expr: Expr) -> Expr:
+    """The same expression in the one spelling that equals it."""
+    if not isinstance(expr, Call):
+        return expr
+    op, args = expr.op, tuple(normalised(arg) for arg in expr.args)
+    if op in _MIRRORED:
+        op, args = _MIRRORED[op], args[::-1]
+    if op in _FLAT:
+        flat = [a for arg in args for a in (arg.args if isinstance(arg, Call) and arg.op == op else (arg,))]
+        args = tuple(sorted(dict.fromkeys(flat), key=repr))
+        if len(args) == 1:
+            return args[0]
+    if op in _SYMMETRIC:
+        args = tuple(sorted(args, key=repr))
+    if op == "not" and isinstance(args[0], Call) and args[0].op == "not":
+        return args[0].args[0]
+    return Call(op, args, expr.type)

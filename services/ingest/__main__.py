@@ -1,0 +1,32 @@
+"""Start the ingest service: ``python -m services.ingest``."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pyarrow as pa
+
+from services.ingest.loop import Ingest
+from stairwise.platform import kafka, process, topics
+from stairwise.platform.config import Settings
+from stairwise.platform.server import Server
+
+
+def serve(settings: Settings, stopping: threading.Event) -> None:
+    pa.array(["the first array imports pandas, which takes a while: do it before the transaction timer runs"])
+    server = Server(settings.listen, security=settings.security)
+    topics.ensure(kafka.admin(settings.brokers), {topics.PLANS: 1}, topics.FOREVER)
+    ingest = Ingest(settings)
+    ingest.start()
+    # Messages come and go by the hundred thousand and make no cycles: looking for some at every 700 costs a tenth.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(400_000, 50, 100)
+    server.ready()
+    ingest.run(stopping)
+    server.stop()
+
+
+if __name__ == "__main__":
+    process.run("ingest", serve)

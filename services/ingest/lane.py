@@ -1,0 +1,295 @@
+"""One partition of one stream on its way through ingest: messages in, batches and rejects out.
+
+    in.trades/2 ──▶ pending ──▶ decode ──▶ sequence ──▶ s.trades.1/2
+                                  │            └──────▶ late.trades/2
+                                  └───────────────────▶ dlq.trades/2
+
+A lane goes from one incarnation of its stream to the next. It does no I/O: the loop feeds it and carries out what it
+says, inside one transaction.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import Message
+
+from services.ingest import rejects
+from services.ingest.rejects import Outgoing
+from services.ingest.state import NEXT, State
+from stairwise.platform import topics
+from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.lives import Life
+from stairwise.schema import Instant, Stream
+from stairwise.streams.blocks import Bad, Block
+from stairwise.streams.messages import MessageDecoder
+from stairwise.streams.rows import BadRow, Code
+from stairwise.streams.sequence import Position, sequence
+
+BATCH_ROWS = 16_384
+"""How many rows a batch has at the most."""
+BATCH_BYTES = 4 << 20
+"""How large a batch is at the most, unless a single row is larger."""
+MAX_BYTES = 4 << 20
+"""The largest message that is read, unless the settings say otherwise."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of rows."""
+
+    rows: int = 0
+    late: int = 0
+    dead: int = 0
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(self.rows + other.rows, self.late + other.late, self.dead + other.dead)
+
+
+class Lane:
+    def __init__(self, partition: int, life: Life, state: State, next_offset: int, now: float, max_bytes: int) -> None:
+        self.partition = partition
+        self.next_offset = next_offset
+        """The offset of the next message to take."""
+        self.end_seen = -1
+        """The offset at which the end of the partition was last met."""
+        self.active_at = now
+        """When the last row came, by the monotonic clock."""
+        self.outcome = Outcome()
+        """What came of the rows since ``settle``."""
+        self._pending: list[Message] = []
+        self._max_bytes = max_bytes
+        self.enter(life, state)
+
+    def enter(self, life: Life, state: State) -> None:
+        """Begin, or go on with, an incarnation."""
+        self.life = life
+        self.state = state
+        self._decoder = MessageDecoder(life.stream)
+
+    @property
+    def stream(self) -> Stream:
+        return self.life.stream
+
+    @property
+    def watermark(self) -> Instant:
+        return self.state.position.watermark(self.stream.lateness)
+
+    @property
+    def pending(self) -> int:
+        return len(self._pending)
+
+    @property
+    def written_upto(self) -> int:
+        """The offset up to which everything was written: the one to commit."""
+        return int(self._pending[0].offset()) if self._pending else self.next_offset
+
+    def take(self, messages: Sequence[Message], now: float) -> None:
+        """Messages in the order of their offsets. One that was taken before a seek is passed over."""
+        if messages[0].offset() < self.next_offset:
+            messages = [m for m in messages if m.offset() >= self.next_offset]
+            if not messages:
+                return
+        self._pending += messages
+        self.next_offset = messages[-1].offset() + 1
+        self.active_at = now
+
+    def has_read(self, end: int) -> bool:
+        """Has everything below the end offset been taken? (Control records take offsets but never come.)"""
+        return max(self.next_offset, self.end_seen) >= end
+
+    def settle(self) -> Outcome:
+        """What came of the rows since the last time."""
+        outcome, self.outcome = self.outcome, Outcome()
+        return outcome
+
+    def write(self, version: int, clock: Instant, end: int | None = None) -> Iterator[Outgoing]:
+        """Batches and rejects of what is pending below the offset ``end``, under a plan version."""
+        start = self.life.start(self.partition)
+        if self._pending and self._pending[0].offset() < start:
+            yield from self._closed(self._below(start))
+        messages = self._pending if end is None else self._below(end)
+        if end is None:
+            self._pending = []
+        if messages:
+            self.state = replace(self.state, active=clock)
+        for first in range(0, len(messages), BATCH_ROWS):
+            last = first + BATCH_ROWS
+            upto = messages[last].offset() if last < len(messages) else self.written_upto
+            yield from self._write(messages[first:last], version, clock, upto)
+
+    def reject_closed(self) -> Iterator[Outgoing]:
+        """Everything pending as dead letters: the stream's input has ended."""
+        messages, self._pending = self._pending, []
+        yield from self._closed(messages)
+
+    def mark(self, version: int, watermark: Instant | None = None, *, sealed: bool = False) -> Outgoing:
+        """An empty batch: the partition moves to a plan version, is given a watermark, or ends."""
+        position = self.state.position
+        after = position if watermark is None else position.raised(watermark, self.stream.lateness)
+        headers = BatchHeaders(
+            version=version,
+            sequence=position.sequence,
+            rows=0,
+            watermark=after.watermark(self.stream.lateness),
+            previous=self.watermark,
+            sealed=sealed,
+        )
+        self.state = replace(self.state, position=after, version=version, sealed=sealed)
+        return self._outgoing(b"", headers, self.written_upto)
+
+    def _below(self, end: int) -> list[Message]:
+        """Take what is pending below an offset out of the queue."""
+        below = list(itertools.takewhile(lambda m: m.offset() < end, self._pending))
+        self._pending = self._pending[len(below) :]
+        return below
+
+    def _closed(self, messages: Sequence[Message]) -> Iterator[Outgoing]:
+        reason = f"it came while stream {self.stream.name!r} was sealed or dropped"
+        for number, message in enumerate(messages):
+            yield self._dead(message, Bad(number, 1, BadRow(number, Code.SEALED, None, reason), None))
+
+    def _dead(self, message: Message, bad: Bad) -> Outgoing:
+        self.outcome += Outcome(dead=bad.rows)
+        return rejects.dead(self.stream, message, bad)
+
+    def _write(self, messages: list[Message], version: int, clock: Instant, upto: int) -> Iterator[Outgoing]:
+        values = list(map(Message.value, messages))
+        try:
+            largest = max(map(len, values))
+        except TypeError:  # a tombstone holds nothing
+            values = [value or b"" for value in values]
+            largest = max(map(len, values))
+        if largest > self._max_bytes:
+            yield from self._too_large(messages, values)
+            small = [number for number, value in enumerate(values) if len(value) <= self._max_bytes]
+            if not small:
+                return
+            messages, values = [messages[i] for i in small], [values[i] for i in small]
+        gathered: list[Block] = []
+        rows = 0
+        for block in self._decoder.decode(
+            values, self._append_times(messages), lambda i: rejects.format_of(messages[i])
+        ):
+            for bad in block.bad:
+                yield self._dead(messages[bad.message], bad)
+            if rows and rows + block.rows.num_rows > BATCH_ROWS:
+                yield from self._sequence(gathered, messages, version, clock, upto)
+                gathered, rows = [], 0
+            gathered.append(block)
+            rows += block.rows.num_rows
+        yield from self._sequence(gathered, messages, version, clock, upto)
+
+    def _too_large(self, messages: Sequence[Message], values: Sequence[bytes]) -> Iterator[Outgoing]:
+        """Dead letters with nothing but what their headers say, since Kafka might not take the bytes again."""
+        for number, value in enumerate(values):
+            if len(value) > self._max_bytes:
+                text = f"a message of {len(value):,} bytes; at most {self._max_bytes:,} are read"
+                yield self._dead(messages[number], Bad(number, 1, BadRow(number, Code.TOO_LARGE, None, text), b""))
+
+    def _sequence(
+        self, blocks: list[Block], messages: list[Message], version: int, clock: Instant, upto: int
+    ) -> Iterator[Outgoing]:
+        """Judge rows, number them, and put them into batches."""
+        batches = [block.rows for block in blocks]
+        rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches) if batches else None
+        if rows is None or not rows.num_rows:
+            return
+        time: np.ndarray = rows.column(self.stream.time_column).to_numpy(zero_copy_only=False)
+        kept: np.ndarray | None = None
+        if self.stream.future is not None and int(time.max()) > clock + self.stream.future:
+            kept = time <= clock + self.stream.future
+            yield from self._future(blocks, messages, np.flatnonzero(~kept), time, clock)
+            rows, time = rows.filter(pa.array(kept)), time[kept]
+        before = self.state.position
+        judged = sequence(rows, time, before, self.stream.lateness)
+        if judged.late.num_rows:
+            late = np.flatnonzero(judged.is_late)
+            came = late if kept is None else np.flatnonzero(kept)[late]
+            yield from self._late(blocks, messages, came, time[late], judged.watermark_before)
+            time = time[~judged.is_late]
+        if len(time):
+            traces = rejects.contexts([messages[i] for i in _sample(blocks)])
+            yield from self._batches(judged.on_time, time, version, upto, traces)
+        self.state = replace(self.state, position=judged.position)
+
+    def _batches(
+        self, rows: pa.RecordBatch, time: np.ndarray, version: int, upto: int, traces: Sequence[str]
+    ) -> Iterator[Outgoing]:
+        """A batch, or several where one would be too large."""
+        count = rows.num_rows
+        if count > 1 and (rows.nbytes > BATCH_BYTES or count > BATCH_ROWS):
+            half = count // 2
+            yield from self._batches(rows.slice(0, half), time[:half], version, upto, traces)
+            yield from self._batches(rows.slice(half), time[half:], version, upto, traces)
+            return
+        position = self.state.position
+        highest = int(time.max())
+        after = Position(position.sequence + count, max(position.highest, highest))
+        headers = BatchHeaders(
+            version=version,
+            sequence=position.sequence,
+            rows=count,
+            watermark=after.watermark(self.stream.lateness),
+            previous=self.watermark,
+            lowest=int(time.min()),
+            highest=highest,
+        )
+        self.state = replace(self.state, position=after, version=version)
+        self.outcome += Outcome(rows=count)
+        yield self._outgoing(encode_rows(rows), headers, upto, traces)
+
+    def _outgoing(self, value: bytes, headers: BatchHeaders, upto: int, traces: Sequence[str] = ()) -> Outgoing:
+        encoded = [*headers.encode(), (NEXT, b"%d" % upto)]
+        return Outgoing(topics.sequenced(self.stream), value, encoded, headers.rows, traces)
+
+    def _append_times(self, messages: Sequence[Message]) -> np.ndarray | None:
+        """When Kafka took the messages in: the event time of a stream that declares no field for it."""
+        if self.stream.timestamp_by is not None:
+            return None
+        return np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
+
+    def _future(
+        self, blocks: list[Block], messages: list[Message], rows: np.ndarray, time: np.ndarray, clock: Instant
+    ) -> Iterator[Outgoing]:
+        ahead = f"is more than {self.stream.future} ms ahead of the clock, {clock}"
+        for message, some, excerpt in _parts(blocks, rows):
+            times = time[some]
+            reason = f"its time {times[0]} {ahead}" if len(times) == 1 else f"the earliest, {times.min()}, {ahead}"
+            row = BadRow(message, Code.FUTURE, self.stream.timestamp_by, reason)
+            yield self._dead(messages[message], Bad(message, len(some), row, excerpt))
+
+    def _late(
+        self, blocks: list[Block], messages: list[Message], rows: np.ndarray, time: np.ndarray, marks: np.ndarray
+    ) -> Iterator[Outgoing]:
+        """Rows that are late, with their times and the watermarks that they were judged by."""
+        done = 0
+        for message, some, excerpt in _parts(blocks, rows):
+            what = "its time" if len(some) == 1 else f"of {len(some)} rows the first's time,"
+            reason = f"{what} {time[done]} is at or below the partition's watermark {marks[done]}"
+            done += len(some)
+            self.outcome += Outcome(late=len(some))
+            yield rejects.late(self.stream, messages[message], len(some), excerpt, reason)
+
+
+def _parts(blocks: Sequence[Block], rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, bytes | None]]:
+    """Some rows of the blocks as they came: the message, which rows these are, their bytes if not all of it."""
+    start = 0
+    for block in blocks:
+        end = start + block.rows.num_rows
+        some = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)]
+        at = 0
+        for message, count, excerpt in block.parts(some - start):
+            yield message, some[at : at + count], excerpt
+            at += count
+        start = end
+
+
+def _sample(blocks: Sequence[Block]) -> list[int]:
+    """The first messages of the blocks, each once."""
+    firsts = itertools.chain.from_iterable(block.message[: rejects.SAMPLED].tolist() for block in blocks)
+    return list(dict.fromkeys(itertools.islice(firsts, rejects.SAMPLED)))

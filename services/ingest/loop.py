@@ -1,0 +1,333 @@
+"""The loop of ingest: consume, and every few hundredths of a second write what came in one transaction.
+
+Offsets, batches and rejects are committed together, and the state of each lane rides in its offset's metadata:
+whatever is killed, everything is in ``s.*``, ``late.*`` or ``dlq.*`` exactly once. Several instances share the
+partitions as one consumer group; who loses a partition writes what it has of it before it lets go, and if it cannot,
+the next owner reads it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+
+from services.ingest import measures, recovery
+from services.ingest.dispatch import Dispatch
+from services.ingest.idle import Idleness
+from services.ingest.lane import Lane, Outcome
+from services.ingest.recovery import Key
+from services.ingest.rejects import Outgoing
+from services.ingest.state import State
+from services.ingest.transactions import AbortedError, StrangerError, Transactions
+from stairwise.errors import ConfigError
+from stairwise.platform import kafka, telemetry, topics
+from stairwise.platform.config import Settings
+from stairwise.platform.plans import PlanReader
+
+log = logging.getLogger(__name__)
+
+GROUP = "stairwise-ingest"
+SESSION_MS = 6_000
+"""After how long without a sign of life an instance's partitions go to the others."""
+FETCH_BYTES = 1 << 20
+"""How much of a partition is fetched at a time: enough for Arrow messages, and partitions stay close together."""
+MAX_ROWS = 200_000
+MAX_BYTES = 16 << 20
+"""With how much waiting a transaction is written at once. Bytes may become rows that are much larger, and all of them
+must be written within the transaction's timeout."""
+BACKLOG = 4
+"""While more is there than can be read, rows wait for so many lingers: fewer, larger transactions."""
+TICK = 0.02
+MARK_EVERY = 0.2
+"""How often an idle partition is given a new watermark, in seconds."""
+CLOSE_EVERY = 1.0
+"""How often it is asked whether all partitions of a dropped stream have said so, in seconds."""
+
+
+class Ingest:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._linger = settings.ingest_linger_ms / 1000
+        self._plans = PlanReader(settings.brokers)
+        self._ends = kafka.Ends(settings.brokers)
+        self._consumer = kafka.consumer(
+            settings.brokers,
+            GROUP,
+            enable_partition_eof=True,
+            group_instance_id=f"{GROUP}-{settings.instance}",
+            partition_assignment_strategy="cooperative-sticky",
+            session_timeout_ms=SESSION_MS,
+            fetch_message_max_bytes=FETCH_BYTES,
+        )
+        self._transactions = Transactions(settings.brokers, f"{GROUP}-{settings.instance}")
+        self._committer = ThreadPoolExecutor(1, "commit")
+        self._commit: Future[float] | None = None
+        """The transaction that is being committed while the next messages are read."""
+        self._outcomes: list[tuple[str, Outcome]] = []
+        self._lanes: dict[Key, Lane] = {}
+        self._dispatch = Dispatch(self._lanes)
+        self._idleness = Idleness(self._consumer, self._ends)
+        self._seal_at: dict[Key, int] = {}
+        self._subscribed: set[str] = set()
+        self._dropped: set[str] = set()
+        """Names of streams that are gone and of which some partition may not have said so yet."""
+        self._closed_at = self._marked_at = 0.0
+        self._waiting_since: float | None = None
+        self._is_touched = True
+        self._is_aborted = False
+        """Did the last transaction not hold? Then the lanes say what was never said."""
+        self._is_lost = False
+        self._must_follow = False
+        self._has_joined = False
+        """A static member that comes back is given what it had, whatever it asks for now; only a member that is in the
+        group and changes what it asks for makes the group share anew. So it asks for one topic more until it is in; not
+        for longer, since that topic's partition would count as a share of the work."""
+        measures.watch(self._lanes, self._consumer)
+
+    def start(self) -> None:
+        """Take over from whoever had this identity, and join the group."""
+        self._transactions.start()
+        self._plans.read_to_end()
+        self._dropped = {n for n in self._plans.log.stream_names() if n not in self._plans.log.newest.streams}
+        self._follow()
+
+    def run(self, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            if self._plans.poll() or self._must_follow:
+                self._must_follow = False
+                self._follow()
+            asked = self._dispatch.appetite
+            messages = self._consumer.consume(asked, timeout=self._patience())
+            if self._is_lost:
+                # Its clients may be in any state; a new process has new ones, and everything that counts is in Kafka.
+                raise ConfigError("the group has given this instance's partitions away", hint="did it hang, or Kafka?")
+            if self._is_aborted:
+                self._rewind()
+                continue
+            now = time.monotonic()
+            if self._dispatch.take(messages, now) and self._waiting_since is None:
+                self._waiting_since = now
+            if self._is_due(now, is_backlog=len(messages) == asked):
+                self._write()
+        if not self._is_aborted:
+            self._write()
+            self._finish()
+        self._consumer.close()
+        self._plans.close()
+
+    # ── what to read ────────────────────────────────────────────────────────────────────────────────────
+
+    def _follow(self) -> None:
+        """Read the input of the streams that there are, and of those gone whose partitions have not said so."""
+        names = set(self._plans.log.newest.streams)
+        self._dropped |= {topics.stream_of_incoming(t) for t in self._subscribed - {topics.PLANS}} - names
+        self._dropped = self._unclosed(self._dropped - names)
+        self._closed_at = time.monotonic()
+        self._is_touched = True
+        wanted = {topics.incoming(name) for name in names | self._dropped}
+        if wanted and not self._has_joined:
+            wanted.add(topics.PLANS)
+        if wanted != self._subscribed:
+            self._subscribed = wanted
+            if wanted:
+                self._consumer.subscribe(
+                    sorted(wanted), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+                )
+            else:
+                self._consumer.unsubscribe()
+
+    def _unclosed(self, names: set[str]) -> set[str]:
+        if not names:
+            return names
+        existing = self._consumer.list_topics(timeout=recovery.TIMEOUT).topics
+        lives = {name: self._plans.log.lives(name) for name in names if topics.incoming(name) in existing}
+        keys = [(topics.incoming(name), p) for name in lives for p in range(lives[name][-1].stream.partitions)]
+        return recovery.open_ends(recovery.committed(self._consumer, keys), lives)
+
+    # ── whose partitions ────────────────────────────────────────────────────────────────────────────────
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        keys = [(p.topic, p.partition) for p in partitions]
+        consumer.incremental_assign([TopicPartition(*key, offset) for key, offset in self._open(keys).items()])
+        self._is_touched = True
+        if not self._has_joined:
+            self._has_joined = self._must_follow = True
+
+    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        """Write what was read, while the partitions are ours."""
+        if not self._is_aborted:
+            self._write()
+            self._finish()
+        self._leave(partitions)
+
+    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        """They are somebody else's already: this process hung, or the broker was away."""
+        self._leave(partitions)
+        self._is_lost = True
+
+    def _leave(self, partitions: list[TopicPartition]) -> None:
+        for partition in partitions:
+            self._seal_at.pop((partition.topic, partition.partition), None)
+            if self._lanes.pop((partition.topic, partition.partition), None) is not None:
+                fields = telemetry.fields(topic=partition.topic, partition=partition.partition)
+                log.info("partition left", extra=fields)
+
+    def _open(self, keys: list[Key]) -> dict[Key, int]:
+        """Lanes for partitions, as they were committed; the offsets at which they go on."""
+        places = recovery.committed(self._consumer, keys)
+        behind = max((p.state.version for p in places.values() if p.state is not None), default=0)
+        self._plans.read_upto(behind)  # whoever had them before may have known newer plans
+        now = time.monotonic()
+        lives_of = {key: self._plans.log.lives(topics.stream_of_incoming(key[0])) for key in keys}
+        unknown = {key: lives_of[key] for key, place in places.items() if place.state is None and lives_of[key]}
+        if unknown:
+            places |= recovery.from_outputs(self._settings.brokers, unknown)
+        for key, place in places.items():
+            lives = lives_of[key]
+            if not lives:
+                continue
+            life = recovery.life_of(lives, place.state)
+            state = place.state or State(life.stream.incarnation)
+            self._lanes[key] = Lane(key[1], life, state, place.offset, now, self._settings.ingest_max_bytes)
+            fields = telemetry.fields(topic=key[0], partition=key[1], offset=place.offset)
+            log.info("partition opened", extra=fields)
+        return {key: place.offset if lives_of[key] else OFFSET_END for key, place in places.items()}
+
+    def _rewind(self) -> None:
+        """Begin again from what is committed, after a transaction that did not hold."""
+        keys = [(p.topic, p.partition) for p in self._consumer.assignment()]
+        self._lanes.clear()
+        self._seal_at.clear()
+        self._waiting_since = None
+        self._is_aborted = False
+        self._consumer.incremental_unassign([TopicPartition(*key) for key in keys])
+        self._consumer.incremental_assign([TopicPartition(*key, at) for key, at in self._open(keys).items()])
+
+    # ── when to write ───────────────────────────────────────────────────────────────────────────────────
+
+    def _patience(self) -> float:
+        """How long to wait for messages."""
+        if self._waiting_since is None:
+            return TICK
+        left = self._waiting_since + self._linger - time.monotonic()
+        return min(TICK, max(0.001, left))
+
+    def _is_due(self, now: float, *, is_backlog: bool) -> bool:
+        if self._is_touched or now - self._marked_at >= MARK_EVERY:
+            return True
+        if self._waiting_since is None:
+            return False
+        waited = now - self._waiting_since
+        full = self._dispatch.rows >= MAX_ROWS or self._dispatch.bytes >= MAX_BYTES
+        return full or waited >= self._linger * (BACKLOG if is_backlog else 1)
+
+    # ── what to write ───────────────────────────────────────────────────────────────────────────────────
+
+    def _write(self) -> None:
+        """Everything that there is to say, in one transaction."""
+        started = time.monotonic()
+        self._finish()
+        if self._is_aborted:
+            return
+        if self._waiting_since is not None and self._plans.catch_up(self._ends):
+            self._follow()  # an event belongs to the incarnation that was there when it was published
+        self._waiting_since = None
+        self._is_touched = False
+        self._dispatch.reset()
+        said: dict[Key, Lane] = {}
+        group = self._consumer.consumer_group_metadata()
+        try:
+            if self._transactions.begin(self._outgoing(said)):
+                offsets = [_offset(key, lane) for key, lane in said.items()]
+                self._outcomes = [(lane.stream.name, lane.settle()) for lane in said.values()]
+                self._commit = self._committer.submit(self._transactions.commit, offsets, group)
+        except AbortedError as error:
+            self._take_back(error)
+            return
+        if self._dropped and started - self._closed_at >= CLOSE_EVERY:
+            self._follow()
+
+    def _finish(self) -> None:
+        """Wait until the transaction that was written last is committed. Meanwhile the next rows have come."""
+        if self._commit is None:
+            return
+        commit, self._commit = self._commit, None
+        try:
+            measures.transaction(commit.result())
+        except AbortedError as error:
+            self._take_back(error)
+            return
+        for stream, outcome in self._outcomes:
+            measures.committed(stream, outcome)
+
+    def _take_back(self, error: AbortedError) -> None:
+        measures.aborted()
+        self._is_aborted = True
+        # A group that has given the partitions away may tell so here first, and then calls it a revocation.
+        self._is_lost |= isinstance(error, StrangerError)
+
+    def _outgoing(self, said: dict[Key, Lane]) -> Iterator[tuple[int, Outgoing]]:
+        now = time.monotonic()
+        clock = int(time.time() * 1000)
+        for key, lane in list(self._lanes.items()):
+            for message in self._advance(key, lane, clock):
+                said[key] = lane
+                if message.rows and message.topic.startswith("s."):
+                    measures.batch(lane.stream.name, message.rows)
+                yield key[1], message
+        if now - self._marked_at >= MARK_EVERY:
+            self._marked_at = now
+            for key, watermark in self._idleness.watermarks(self._lanes, now).items():
+                lane = said[key] = self._lanes[key]
+                yield key[1], lane.mark(max(lane.state.version, lane.life.version(self._version)), watermark)
+
+    @property
+    def _version(self) -> int:
+        """The plan version in force here."""
+        return self._plans.log.newest.version
+
+    def _advance(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
+        """What a lane has to say: its rows, the end of an incarnation, the beginning of the next."""
+        lives = self._plans.log.lives(lane.stream.name)
+        while True:
+            life = lane.life = recovery.life_of(lives, lane.state)
+            if not lane.state.has_ended(life):
+                yield from self._live(key, lane, clock)
+            if not lane.state.has_ended(life):
+                return
+            following = recovery.next_life(lives, life)
+            if following is None:
+                if not life.dropped:
+                    yield from lane.reject_closed()
+                return
+            lane.enter(following, State(following.stream.incarnation))
+            self._seal_at.pop(key, None)
+
+    def _live(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
+        """The rows of a lane's incarnation, and its end where it has one."""
+        life, newest = lane.life, self._version
+        if life.dropped:
+            assert life.gone is not None
+            yield lane.mark(life.gone)
+            return
+        version = max(lane.state.version, life.version(newest))
+        if life.sealed is None:
+            yield from lane.write(version, clock)
+            if lane.state.version < self._plans.log.touched(life.stream.name):
+                yield lane.mark(version)
+            return
+        end = self._seal_at.get(key)
+        if end is None:
+            end = self._seal_at[key] = life.ends[key[1]] if life.ends else self._ends.of([key])[key]
+        yield from lane.write(version, clock, end)
+        if lane.has_read(end):
+            yield lane.mark(version, sealed=True)
+
+
+def _offset(key: Key, lane: Lane) -> TopicPartition:
+    return TopicPartition(*key, lane.written_upto, lane.state.encode())

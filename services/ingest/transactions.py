@@ -1,0 +1,114 @@
+"""One producer, one transaction at a time: messages and the offsets up to which they speak, all or nothing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from opentelemetry.trace import SpanKind
+
+from services.ingest.rejects import Outgoing
+from stairwise.platform import kafka, telemetry, topics
+
+log = logging.getLogger(__name__)
+
+START_WITHIN = 30.0
+"""How long Kafka may take to let a process take over, in seconds."""
+TIMEOUT = 5.0
+"""How long a step of a transaction may take, in seconds; then it is asked for again."""
+PATIENCE = 15.0
+"""After how long a step that Kafka keeps putting off is given up, and the process with it: a new one has new clients,
+which find a broker that was away sooner than old ones that wait for answers of before."""
+
+MAX_WAITING_KB = 64 << 10
+"""How much may wait to be sent: who produces faster than Kafka takes it waits, instead of filling the memory."""
+
+RETRY_MS = 20
+"""A transaction that follows the last one closely is put off by the broker until that one is wound up, which takes it a
+few milliseconds: the default of 100 would be most of a row's way."""
+
+
+class AbortedError(Exception):
+    """The transaction was taken back: what it said was not said."""
+
+
+class StrangerError(AbortedError):
+    """The group does not know this instance any more: its partitions are somebody else's."""
+
+
+class Transactions:
+    def __init__(self, brokers: str, identity: str) -> None:
+        self._producer = kafka.producer(
+            brokers,
+            transactional_id=identity,
+            queue_buffering_max_kbytes=MAX_WAITING_KB,
+            retry_backoff_ms=RETRY_MS,
+        )
+
+    def start(self) -> None:
+        """Take over: whatever an earlier process of this identity left open is aborted, and it can write no more."""
+        self._producer.init_transactions(START_WITHIN)
+
+    def begin(self, messages: Iterable[tuple[int, Outgoing]]) -> bool:
+        """Begin a transaction with messages for their partitions; False, and none is begun, if there is none.
+
+        Raises ``AbortedError`` when nothing of it holds but the next one may, else the KafkaException from which
+        this process cannot go on: another one has its identity, or the broker has lost the transaction.
+        """
+        begun = False
+        try:
+            for partition, message in messages:
+                if not begun:
+                    self._producer.begin_transaction()
+                    begun = True
+                self._produce(partition, message)
+        except KafkaException as error:
+            self._abort(error)
+        return begun
+
+    def commit(self, offsets: Sequence[TopicPartition], group: Any) -> float:
+        """Commit what was begun, and the offsets with it; how many seconds it took. Raises as ``begin`` does."""
+        started = time.monotonic()
+        try:
+            self._insist(lambda: self._producer.send_offsets_to_transaction(list(offsets), group, TIMEOUT))
+            self._insist(lambda: self._producer.commit_transaction(TIMEOUT))
+        except KafkaException as error:
+            self._abort(error)
+        return time.monotonic() - started
+
+    def _abort(self, error: KafkaException) -> None:
+        if not error.args[0].txn_requires_abort():
+            raise error
+        log.warning("transaction aborted: %s", error.args[0].str())
+        self._insist(lambda: self._producer.abort_transaction(TIMEOUT))
+        kind = StrangerError if error.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID else AbortedError
+        raise kind(error.args[0].str()) from error
+
+    def _insist(self, step: Callable[[], None]) -> None:
+        """Ask again for a step that Kafka could not do now; it goes on where it was."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return step()
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
+                log.warning("Kafka is asked again: %s", error.args[0].str())
+
+    def _produce(self, partition: int, message: Outgoing) -> None:
+        headers = message.headers
+        if message.contexts:
+            stream = topics.parse_sequenced(message.topic)[0]
+            attributes = {"stairwise.stream": stream, "stairwise.partition": partition}
+            span = telemetry.begin("ingest batch", message.contexts, attributes, SpanKind.CONSUMER)
+            headers = headers + telemetry.header(span)
+            span.end()
+        while True:
+            try:
+                self._producer.produce(message.topic, message.value, message.key, partition=partition, headers=headers)
+                return
+            except BufferError:
+                self._producer.poll(0.05)

@@ -1,0 +1,25 @@
+"""Start the lookups service: ``python -m services.lookups``."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pyarrow as pa
+
+from services.lookups.service import Lookups
+from stairwise.platform import process
+from stairwise.platform.config import Settings
+
+
+def serve(settings: Settings, stopping: threading.Event) -> None:
+    pa.array([1]).to_numpy()  # the first time imports pandas, which would stall the loop for seconds
+    asyncio.run(_serve(settings, stopping))
+
+
+async def _serve(settings: Settings, stopping: threading.Event) -> None:
+    await Lookups(settings).run(stopping)
+
+
+if __name__ == "__main__":
+    process.run("lookups", serve)

@@ -1,0 +1,153 @@
+"""Lookups over all partitions of a stream, wherever they are: T is fixed once, and every part is asked at T.
+
+    client ──▶ any worker ──┬─▶ its own partitions
+                            └─▶ the owners of the others, all at once, step by step (``lookups.gather``)
+
+While the answer is made from partitions that are here, nothing else runs in the loop: it is one consistent state.
+Partitions elsewhere may go on meanwhile; they are asked at T, which they have passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import pyarrow as pa
+
+from services.lookups.holdings import Holdings, Key
+from services.lookups.peers import Peers
+from services.lookups.steps import ALIGNED, CANDIDATES, PARTS, TIMES, WATERMARK, Ask, Told, tell
+from stairwise.errors import NotReadyError, StairwiseError
+from stairwise.expressions.views import Ints, int64_view
+from stairwise.lookups.answer import put_in_order, put_together
+from stairwise.lookups.gather import among_the_last, named_keys
+from stairwise.lookups.statement import Lookup
+from stairwise.platform import topics
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.windows.spec import RowsWindow
+
+POLL = 0.01
+"""Seconds between two looks at a watermark that is waited for."""
+HERE = ""
+"""Stands for this worker among the owners."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A lookup, or as many as there are keys."""
+
+    lookup: Lookup
+    keys: pa.RecordBatch | None = None
+    ranges: Ints | None = None
+
+
+class TooLateError(StairwiseError):
+    """AT LEAST asked for a time that the watermark did not reach before the deadline."""
+
+    def __init__(self, wanted: Instant, reached: Instant) -> None:
+        said = "no row yet" if reached == DAWN else str(reached)
+        super().__init__(
+            f"the watermark has not reached {wanted} in time, it is at {said}",
+            hint="give the call a later deadline; a partition without rows needs IDLE AFTER to let time pass",
+        )
+
+
+class Owners:
+    """Who holds which partition: what is held here, and what the last assignment says of the others."""
+
+    def __init__(self, holdings: Holdings, address: str) -> None:
+        self._holdings = holdings
+        self._address = address
+        self.elsewhere: Mapping[Key, str] = {}
+
+    def of(self, stream: Stream) -> dict[str, list[int]]:
+        """The partitions of a stream by the address of their owner."""
+        found: dict[str, list[int]] = {}
+        topic = topics.sequenced(stream)
+        for number in range(stream.partitions):
+            owner = HERE
+            if self._holdings.get((topic, number)) is None:
+                owner = self.elsewhere.get((topic, number), self._address)
+                if owner == self._address:
+                    raise NotReadyError(f"no worker holds partition {number} of {stream.name} yet", retry_after=2)
+            found.setdefault(owner, []).append(number)
+        return found
+
+
+class Coordinator:
+    def __init__(self, holdings: Holdings, owners: Owners, peers: Peers) -> None:
+        self._holdings = holdings
+        self._owners = owners
+        self._peers = peers
+
+    async def answers(
+        self, asked: Sequence[Asked], at_least: Instant | None, patience: float
+    ) -> tuple[Instant, list[pa.RecordBatch]]:
+        """The answers of lookups, all at one instant, and that instant.
+
+        ``patience`` is how many seconds it may take for the watermark to reach ``at_least``.
+        """
+        at = await self._instant({one.lookup.stream for one in asked}, at_least, time.monotonic() + patience)
+        return at, [await self._answer(one, at) for one in asked]
+
+    async def _instant(self, streams: set[Stream], at_least: Instant | None, deadline: float) -> Instant:
+        while True:
+            told = [await self._ask(Ask(WATERMARK, stream)) for stream in streams]
+            flat = list(chain.from_iterable(told))
+            watermark = min(one.watermark for one in flat)
+            if watermark == DUSK:  # all are sealed: time has ended with the last row
+                watermark = max(one.newest for one in flat)
+            if watermark == DAWN and at_least is None:
+                raise NotReadyError(_without_time(streams))
+            if at_least is None or watermark >= at_least:
+                return watermark
+            if time.monotonic() + POLL >= deadline:
+                raise TooLateError(at_least, watermark)
+            await asyncio.sleep(POLL)
+
+    async def _answer(self, asked: Asked, at: Instant) -> pa.RecordBatch:
+        lookup, window = asked.lookup, asked.lookup.window
+        ask = Ask(PARTS, lookup.stream, lookup, at)
+        if asked.keys is not None:
+            each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
+            return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
+        if isinstance(window, RowsWindow):
+            ask = replace(ask, counts=await self._counts(ask, window.rows))
+        elif lookup.bound is not None and lookup.stream.partitions > 1:
+            named = await self._ask(replace(ask, step=CANDIDATES))
+            ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
+        return put_together(lookup, at, _parts(await self._ask(ask)))
+
+    async def _counts(self, ask: Ask, rows: int) -> dict[int, int]:
+        owners = self._owners.of(ask.stream)
+        told = await self._ask(replace(ask, step=TIMES), owners)
+        numbers = chain.from_iterable(owners.values())
+        times = (int64_view(batch.column(0)) for batch in _parts(told))
+        return among_the_last(dict(zip(numbers, times, strict=True)), rows)
+
+    async def _ask(self, ask: Ask, owners: Mapping[str, Sequence[int]] | None = None) -> list[Told]:
+        """One step, asked of all owners of the stream's partitions."""
+        owners = self._owners.of(ask.stream) if owners is None else owners
+        if len(owners) == 1 and HERE in owners:
+            return [tell(ask, owners[HERE], self._holdings)]
+        elsewhere = {address: numbers for address, numbers in owners.items() if address != HERE}
+        calls = asyncio.gather(*(self._peers.ask(address, ask, numbers) for address, numbers in elsewhere.items()))
+        try:
+            here = tell(ask, owners[HERE], self._holdings) if HERE in owners else None
+            told = dict(zip(elsewhere, await calls, strict=True))
+        except BaseException:
+            calls.cancel()
+            raise
+        return [here if owner == HERE and here is not None else told[owner] for owner in owners]
+
+
+def _parts(told: Sequence[Told]) -> list[pa.RecordBatch]:
+    return [rows for one in told for rows in one.rows if rows is not None]
+
+
+def _without_time(streams: set[Stream]) -> str:
+    names = ", ".join(sorted(stream.name for stream in streams))
+    return f"a partition of {names} has had no row and no watermark yet (IDLE AFTER gives it one)"

@@ -1,0 +1,101 @@
+"""What a worker holds: for each of its partitions, how far it has read and what came of it.
+
+    offsets   0     1     2     3     4     5        of s.trades.1/2
+              ├─────┴─────┴─────┤     │
+              taken        next_offset │
+                                       target: the last batch that was there when the partition was taken over
+
+A partition is ready when it has passed its target: what is answered from it then is no older than the moment at
+which it was taken over. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stairwise.errors import StairwiseError
+from stairwise.lookups.past import Past, Retain
+from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+
+Key = tuple[str, int]
+"""A topic and a partition of it."""
+
+
+class GapError(StairwiseError):
+    """Batches are missing between what was taken and what came: only a replay from the start puts that right."""
+
+    def __init__(self, key: Key, expected: int, came: int) -> None:
+        super().__init__(
+            f"{key[0]} partition {key[1]} goes from row {expected} to row {came}",
+            hint="rows between them were deleted or never delivered; the worker starts again and replays",
+        )
+
+
+@dataclass
+class Partition:
+    """The recent past of one partition."""
+
+    stream: Stream
+    number: int
+    target: int | None = None
+    """The offset of the last batch that was there when it was taken over; -1: none was. None: not known yet."""
+    next_offset: int = 0
+    next_sequence: int | None = None
+    rows: int = 0
+    watermark: Instant = DAWN
+    newest: Instant = DAWN
+    """The highest time of a row."""
+    retain: Retain = field(default_factory=Retain)
+
+    def __post_init__(self) -> None:
+        self.past = Past(self.stream, self.number, self.retain)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.target is not None and self.next_offset > self.target
+
+    def take(self, key: Key, offset: int, headers: BatchHeaders, value: bytes) -> bool:
+        """Take a batch in; False for one that was taken before: a rebalance may deliver it again."""
+        if offset < self.next_offset:
+            return False
+        if self.next_sequence is not None and headers.sequence != self.next_sequence:
+            raise GapError(key, self.next_sequence, headers.sequence)
+        rows = decode_rows(value, self.stream)
+        self.next_offset = offset + 1
+        self.next_sequence = headers.sequence + headers.rows
+        self.rows += rows.num_rows
+        self.watermark = headers.watermark
+        self.newest = max(self.newest, headers.highest)
+        self.past.take(rows, DUSK if headers.sealed else headers.watermark)
+        return True
+
+
+class Holdings:
+    """The partitions that this worker holds. Each lives from its assignment until it is given to another worker."""
+
+    def __init__(self, retain: Retain | None = None) -> None:
+        self._retain = retain if retain is not None else Retain()
+        self._partitions: dict[Key, Partition] = {}
+
+    def assign(self, assigned: Mapping[Key, Stream]) -> None:
+        """Hold exactly these: what was held stays as it is, what is new starts empty, what is gone is freed."""
+        self._partitions = {
+            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain)
+            for key, stream in assigned.items()
+        }
+
+    def get(self, key: Key) -> Partition | None:
+        return self._partitions.get(key)
+
+    def __iter__(self) -> Iterator[tuple[Key, Partition]]:
+        return iter(self._partitions.items())
+
+    @property
+    def are_ready(self) -> bool:
+        return all(partition.is_ready for partition in self._partitions.values())
+
+    def without_target(self) -> dict[Key, Partition]:
+        """The partitions for which somebody has yet to find out what was there."""
+        return {key: partition for key, partition in self if partition.target is None}

@@ -1,0 +1,47 @@
+"""The other workers, asked over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+
+from services.lookups.steps import Ask, Told
+from stairwise.errors import ConfigError, NotReadyError
+from stairwise.platform.channels import NONE, Credentials, aio_channel
+from stairwise.platform.kafka import MAX_MESSAGE
+from stairwise.platform.status import from_rpc_error
+from stairwise.v1 import lookups_pb2_grpc
+
+TIMEOUT = 10.0
+"""How long another worker may take for one step, in seconds."""
+_OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+
+class Peers:
+    """Channels to other workers, kept open."""
+
+    def __init__(self, credentials: Credentials = NONE) -> None:
+        self._credentials = credentials
+        self._channels: dict[str, grpc.aio.Channel] = {}
+
+    async def ask(self, address: str, ask: Ask, numbers: Sequence[int]) -> Told:
+        if address not in self._channels:
+            self._channels[address] = aio_channel(address, self._credentials, _OPTIONS)
+        stub: Any = lookups_pb2_grpc.LookupsStub(self._channels[address])
+        try:
+            return Told.from_proto(await stub.Part(ask.to_proto(numbers), timeout=TIMEOUT))
+        except grpc.aio.AioRpcError as failed:
+            error = from_rpc_error(failed, address)
+            if isinstance(error, ConfigError) or failed.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise NotReadyError(f"the worker at {address} does not answer") from failed
+            raise error from failed
+
+    async def close(self) -> None:
+        for channel in self._channels.values():
+            await channel.close()

@@ -1,0 +1,144 @@
+"""The parts of the service put together, and how they start and end.
+
+    bind ─▶ read the plans ─▶ join the group ─▶ replay ─▶ SERVING ─▶ ... ─▶ SIGTERM ─▶ leave the group
+
+Health can be asked from the first moment. Whatever fails for good ends the process: a supervisor starts it again,
+and it replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+
+from confluent_kafka import KafkaException
+
+from services.lookups import metrics
+from services.lookups.api import SERVICE, LookupsApi
+from services.lookups.follower import PlanFollower
+from services.lookups.holdings import Holdings
+from services.lookups.peers import Peers
+from services.lookups.targets import find_targets
+from services.lookups.worker import Worker
+from stairwise.lookups.past import Retain
+from stairwise.platform import topics
+from stairwise.platform.aio_server import AioServer
+from stairwise.platform.channels import Credentials
+from stairwise.platform.config import Settings
+from stairwise.platform.plans import Catalogue
+from stairwise.schema import Stream
+from stairwise.v1 import lookups_pb2_grpc
+
+log = logging.getLogger(__name__)
+
+JOIN_EVERY = 10.0
+"""How often, in seconds, the subscription may change: each change makes every worker pause for a rebalance."""
+RETRY = 1.0
+ANY_ADDRESS = frozenset({"0.0.0.0", "::"})
+
+
+class Lookups:
+    """The service; made inside the loop that it runs in."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._brokers = settings.brokers
+        self._server = AioServer(settings.listen, security=settings.security)
+        self._plans = PlanFollower(settings.brokers)
+        self._holdings = Holdings(Retain(settings.lookups_retain_ms, settings.lookups_retain_bytes))
+        self._peers = Peers(Credentials.from_environment(os.environ))
+        address = advertised(self._server.host, self._server.port, settings.lookups)
+        directory = settings.directory / "lookups"
+        self._worker = Worker(settings.brokers, directory, address, self._holdings)
+
+    async def run(self, stopping: threading.Event) -> None:
+        """Serve until SIGTERM or SIGINT; raises what keeps it from serving."""
+        told = stop_on_signals(stopping)
+        api = LookupsApi(self._plans, self._worker, self._holdings, self._peers)
+        await self._server.start(lambda s: lookups_pb2_grpc.add_LookupsServicer_to_server(api, s), [SERVICE])
+        metrics.observe(self._holdings)
+        working = asyncio.create_task(self._work())
+        try:
+            await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            log.info("stopping")
+            told.cancel()
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            await self._worker.stop()
+            await self._plans.stop()
+            await self._server.stop(grace=1)
+            await self._peers.close()
+
+    async def _work(self) -> None:
+        catalogue = await self._plans.start()
+        self._plans.changed.clear()
+        await self._worker.start(sequenced(catalogue))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._plans.failure())
+                tasks.create_task(self._worker.failure())
+                tasks.create_task(self._keep_subscribed())
+                tasks.create_task(self._set_targets())
+                tasks.create_task(self._say_ready())
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    async def _keep_subscribed(self) -> None:
+        """Join new streams and leave dropped ones: at once when all was quiet, else together."""
+        while True:
+            await self._plans.changed.wait()
+            self._plans.changed.clear()
+            wanted = sequenced(self._plans.catalogue)
+            if wanted != self._worker.streams:
+                await self._worker.subscribe(wanted)
+                await asyncio.sleep(JOIN_EVERY)
+
+    async def _set_targets(self) -> None:
+        """Find out what was there, for each partition that is new to this worker."""
+        while True:
+            await self._worker.assigned.wait()
+            self._worker.assigned.clear()
+            missing = self._holdings.without_target()
+            if not missing:
+                continue
+            try:
+                found = await asyncio.to_thread(find_targets, self._brokers, list(missing))
+            except KafkaException as error:
+                log.warning("the ends of %d partitions are not known yet: %s", len(missing), error.args[0])
+                await asyncio.sleep(RETRY)
+                self._worker.assigned.set()
+                continue
+            for key, target in found.items():
+                missing[key].target = target
+
+    async def _say_ready(self) -> None:
+        while not self._holdings.are_ready:
+            await asyncio.sleep(0.05)
+        await self._server.ready()
+
+
+def sequenced(catalogue: Catalogue) -> dict[str, Stream]:
+    """The streams by the topic that their batches are on."""
+    return {topics.sequenced(stream): stream for stream in catalogue.streams.values()}
+
+
+def advertised(host: str, port: int, lookups: str) -> str:
+    """Where others reach this worker: where it listens, or what STAIRWISE_LOOKUPS says if that is everywhere."""
+    if host in ANY_ADDRESS:
+        return lookups
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def stop_on_signals(stopping: threading.Event) -> asyncio.Task[bool]:
+    """A task that ends when the process is told to stop, or was told before the loop ran."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    if stopping.is_set():
+        told.set()
+    return asyncio.create_task(told.wait())

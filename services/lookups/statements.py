@@ -1,0 +1,32 @@
+"""Statements that were read before, so that a lookup that comes again is not parsed again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from services.lookups.follower import PlanFollower
+from stairwise.lookups.statement import Lookup, read_lookup
+
+MOST = 4096
+
+
+class Statements:
+    """The lookups of the texts that came last, as the newest plan version understands them."""
+
+    def __init__(self, plans: PlanFollower) -> None:
+        self._plans = plans
+        self._version = -1
+        self._known: OrderedDict[str, Lookup] = OrderedDict()
+
+    def read(self, text: str) -> Lookup:
+        catalogue = self._plans.catalogue
+        if catalogue.version != self._version:
+            self._known.clear()
+            self._version = catalogue.version
+        lookup = self._known.get(text)
+        if lookup is None:
+            lookup = read_lookup(text, catalogue.streams)
+            self._known[text] = lookup
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
+        return lookup

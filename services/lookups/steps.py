@@ -1,0 +1,136 @@
+"""What one worker tells of the partitions that it holds, for one step of a lookup; the same for itself and for others.
+
+A step is asked by ``Ask`` and answered by ``Told``; between workers they travel as ``PartRequest`` and
+``PartResponse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from services.lookups.holdings import Holdings, Partition
+from stairwise.errors import NotReadyError
+from stairwise.expressions.views import Ints
+from stairwise.lookups.parts import aligned, asked_part, candidates, part
+from stairwise.lookups.past import Past
+from stairwise.lookups.statement import Lookup
+from stairwise.operators.pages import from_page, to_page
+from stairwise.platform import topics
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.v1 import lookups_pb2 as pb
+from stairwise.windows.spec import RowsWindow
+
+Step = pb.PartRequest.Step
+WATERMARK, TIMES, CANDIDATES, PARTS, ALIGNED = (
+    Step.STEP_WATERMARK,
+    Step.STEP_TIMES,
+    Step.STEP_CANDIDATES,
+    Step.STEP_PARTS,
+    Step.STEP_ALIGNED,
+)
+TIME = "time"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One step; which partitions it is about depends on who is asked."""
+
+    step: Step.ValueType
+    stream: Stream
+    lookup: Lookup | None = None
+    at: Instant = DAWN
+    keys: pa.RecordBatch | None = None
+    ranges: Ints | None = None
+    counts: Mapping[int, int] = field(default_factory=dict)
+
+    def to_proto(self, numbers: Sequence[int]) -> pb.PartRequest:
+        return pb.PartRequest(
+            step=self.step,
+            stream=self.stream.name,
+            incarnation=self.stream.incarnation,
+            partitions=numbers,
+            select=self.lookup.text if self.lookup is not None else "",
+            at_ms=self.at,
+            keys=b"" if self.keys is None else to_page(self.keys),
+            ranges_ms=[] if self.ranges is None else self.ranges.tolist(),
+            counts=self.counts,
+        )
+
+
+@dataclass(frozen=True)
+class Told:
+    watermark: Instant = DUSK
+    newest: Instant = DAWN
+    rows: Sequence[pa.RecordBatch | None] = ()
+    """Of each partition, or one of all together."""
+
+    def to_proto(self) -> pb.PartResponse:
+        pages = [b"" if rows is None else to_page(rows) for rows in self.rows]
+        return pb.PartResponse(watermark_ms=self.watermark, newest_ms=self.newest, rows=pages)
+
+    @staticmethod
+    def from_proto(response: pb.PartResponse) -> Told:
+        rows = [from_page(page) if page else None for page in response.rows]
+        return Told(response.watermark_ms, response.newest_ms, rows)
+
+
+def tell(ask: Ask, numbers: Sequence[int], holdings: Holdings) -> Told:
+    """Answer a step for partitions that are held here."""
+    held = [find(holdings, ask.stream, number) for number in numbers]
+    if ask.step == WATERMARK:
+        return Told(min(p.past.watermark for p in held), max(p.newest for p in held))
+    if ask.lookup is None:
+        raise ValueError("only the watermark can be asked without a SELECT")
+    for partition in held:
+        if partition.past.watermark < ask.at:  # it moved here since T was fixed
+            raise NotReadyError(f"partition {partition.number} of {ask.stream.name} has not reached the lookup's time")
+    together = _together(ask, ask.lookup, [partition.past for partition in held])
+    return Told(rows=[_rows(ask, ask.lookup, p) for p in held] if together is None else [together])
+
+
+def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
+    """A partition that is held here and has caught up."""
+    partition = holdings.get((topics.sequenced(stream), number))
+    if partition is None:
+        raise NotReadyError(f"partition {number} of {stream.name} is on its way to another worker")
+    if not partition.is_ready:
+        raise NotReadyError(f"partition {number} of {stream.name} is still being read")
+    return partition
+
+
+def _together(ask: Ask, lookup: Lookup, pasts: Sequence[Past]) -> pa.RecordBatch | None:
+    """What the partitions tell as one, where their structures can be added before anything is made of them."""
+    if ask.step == PARTS:
+        return asked_part(pasts, lookup, ask.at)
+    if ask.step == ALIGNED and ask.keys is not None:
+        partials = aligned(pasts, lookup, ask.at, ask.keys, ask.ranges)
+        return pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)
+    return None
+
+
+def _rows(ask: Ask, lookup: Lookup, partition: Partition) -> pa.RecordBatch | None:
+    if ask.step == TIMES:
+        count = lookup.window.rows if isinstance(lookup.window, RowsWindow) else 0
+        times = partition.past.last_times(ask.at, count)
+        return pa.RecordBatch.from_arrays([pa.array(times)], names=[TIME])
+    if ask.step == CANDIDATES:
+        return candidates(partition.past, lookup, ask.at)
+    if ask.step == PARTS:
+        return part(partition.past, lookup, ask.at, ask.keys, ask.counts.get(partition.number))
+    raise ValueError(f"there is no step {ask.step}")
+
+
+def ask_from_proto(request: pb.PartRequest, stream: Stream, lookup: Lookup | None) -> Ask:
+    return Ask(
+        request.step,
+        stream,
+        lookup,
+        request.at_ms,
+        from_page(request.keys) if request.keys else None,
+        np.array(request.ranges_ms, np.int64) if request.ranges_ms else None,
+        dict(request.counts),
+    )

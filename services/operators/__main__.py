@@ -1,0 +1,53 @@
+"""Start the operators service: ``python -m services.operators``."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from services.operators import measures, pipeline
+from stairwise.platform import process
+from stairwise.platform.config import Settings
+from stairwise.platform.server import Server
+
+log = logging.getLogger("services.operators")
+
+MEASURE_EVERY = 2.0
+"""How often Spark's reports of progress are taken, in seconds; Spark keeps as many as can come in between."""
+STOP_WITHIN = 5.0
+"""How long to wait for the end of a micro-batch when told to stop, in seconds."""
+
+
+def serve(settings: Settings, stopping: threading.Event) -> None:
+    server = Server(settings.listen, security=settings.security)
+    pipeline.make_topics(settings)
+    spark = pipeline.session(settings)
+    query = pipeline.start(spark, settings)
+    progress = measures.Progress()
+    measures.watch(progress, spark.sparkContext._jvm, pipeline.checkpoint(settings))
+    server.ready()
+    measured = time.monotonic()
+    while not stopping.wait(0.2):
+        if time.monotonic() - measured >= MEASURE_EVERY:
+            measured = time.monotonic()
+            progress.take(query._jsq.recentProgress())
+        if not query.isActive:
+            log.error("the streaming query ended: %s", query.exception())
+            raise SystemExit(1)
+    _await_batch(query)
+    query.stop()
+    spark.stop()
+    server.stop()
+
+
+def _await_batch(query: Any) -> None:
+    """Wait for the end of the running micro-batch: to cut it off frees memory that its tasks still use."""
+    deadline = time.monotonic() + STOP_WITHIN
+    while query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    process.run("operators", serve)

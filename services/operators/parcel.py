@@ -1,0 +1,72 @@
+"""What stage 1 sends to stage 2: for each message of ``s.*`` and each shard, one parcel.
+
+Every shard gets the headers of every message, so that all of them see the same watermarks and plan versions; of
+the rows each gets only its own, once for each distribution however many queries share it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from stairwise.operators.contract import Batch
+from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.schema import Stream
+
+Place = str
+"""A topic partition, ``topic/partition``: a key that JSON and msgpack can have."""
+
+
+def place_of(topic: str, partition: int) -> Place:
+    return f"{topic}/{partition}"
+
+
+class Cut(msgspec.Struct, frozen=True, array_like=True):
+    """A shard's rows of one message for one distribution."""
+
+    distribution: str
+    rows: bytes
+    sequence: bytes
+    """The rows' sequence numbers; empty where they are consecutive from the message's first."""
+
+
+class Parcel(msgspec.Struct, frozen=True, array_like=True):
+    topic: str
+    partition: int
+    offset: int
+    headers: BatchHeaders
+    traceparent: str
+    cuts: list[Cut]
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.topic, self.partition)
+
+    def only(self, distribution: str) -> Parcel:
+        """The same with the rows of one distribution alone."""
+        return msgspec.structs.replace(self, cuts=[cut for cut in self.cuts if cut.distribution == distribution])
+
+    def encode(self) -> bytes:
+        return _ENCODER.encode(self)
+
+    @staticmethod
+    def decode(blob: bytes) -> Parcel:
+        return _DECODER.decode(blob)
+
+    def batch(self, cut: Cut, stream: Stream) -> Batch:
+        """A cut's rows as operators take them."""
+        rows = decode_rows(cut.rows, stream)
+        first = self.headers.sequence
+        sequence = np.frombuffer(cut.sequence, np.int64) if cut.sequence else np.arange(first, first + rows.num_rows)
+        return Batch(stream.name, self.partition, rows, sequence, self.headers.lowest, self.headers.highest)
+
+
+def cut_rows(distribution: str, rows: pa.RecordBatch, chosen: np.ndarray, first: int) -> Cut:
+    """The chosen rows of a message whose first row has the sequence number ``first``."""
+    kept = rows.take(pa.array(chosen))
+    return Cut(distribution, bytes(kept.serialize()) if len(chosen) else b"", (chosen + first).tobytes())
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Parcel)

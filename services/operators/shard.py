@@ -1,0 +1,281 @@
+"""One shard of stage 2: takes parcels in, drives the evaluation of its signatures, hands reports out.
+
+    parcel ──▶ watermark and plan version of its partition ──▶ rows to the signatures that read its stream
+    end of batch: every signature advances to the minimum watermark of its partitions
+
+**Queries come and go at a turn**, version v of the plans. The partitions of a signature are aligned there: what a
+partition brings from its first batch with v on is held until every partition has come so far.
+
+    partition 0     v6  v6  v7 ┆ v7 v7            held from ┆ on
+    partition 1     v6  v6  v6  v6  v6
+    partition 2     v6  v7 ┆ v7
+
+Then all rows of before v are in and none of after. M is the highest watermark that a partition has there, m the
+lowest. Reports up to m are made by the queries of before; those who leave made their last. Those who join report
+from the first τ above M. Every row of before v lies at or below M + LATENESS + 1, so rows above it are all seen by a
+query that joins, and more where its signature has kept what came before (its horizon). So everything that is
+reported is a function of the topics, and not of which partition was read first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from services.operators.distribution import distribution_of
+from services.operators.evaluation import Alignment, Evaluation, evaluation_of
+from services.operators.parcel import Parcel, Place, place_of
+from stairwise.expressions.faults import Faults
+from stairwise.operators.contract import Report
+from stairwise.operators.store import Store, Within
+from stairwise.platform import topics
+from stairwise.platform.plans import PlanLog, Registered, Turn
+from stairwise.platform.reports import LifeRecord, Mark, ReportHeaders
+from stairwise.platform.telemetry import MAX_LINKS
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+
+HEADER = b"shard"
+
+
+class _Partition(msgspec.Struct):
+    """How far a topic partition has come."""
+
+    offset: int = -1
+    version: int = 0
+    watermark: Instant = DAWN
+    sealed: bool = False
+
+
+class _Course(msgspec.Struct):
+    """How far a signature has come on this shard."""
+
+    name: str
+    version: int
+    """The name and the version of one of its queries: they all read the same streams."""
+    turned: int
+    """The version of the last turn."""
+    reached: dict[Place, Instant] = {}
+    """The watermarks of what is in; empty while there is no query."""
+    held: dict[Place, list[bytes]] = {}
+    """What came from partitions that have come to the next turn."""
+    contexts: list[tuple[Instant, str]] = []
+    """Traces of rows that no report has shown yet, with the lowest time among the rows."""
+
+
+class _State(msgspec.Struct):
+    """All that a shard keeps beside its evaluations' pages."""
+
+    partitions: dict[Place, _Partition] = {}
+    courses: dict[str, _Course] = {}
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A report, or a mark between or after a signature's reports."""
+
+    headers: ReportHeaders
+    report: Report | None = None
+    contexts: Sequence[str] = ()
+    lives: dict[str, LifeRecord] = field(default_factory=dict)
+    """Of the queries that have joined."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a signature reads, and which shards it runs on."""
+
+    registered: Registered
+    streams: dict[Place, Stream]
+    distribution: str
+    shards: range
+
+
+class Shard:
+    def __init__(self, number: int, shards: int, store: Store) -> None:
+        self._number = number
+        self._shards = shards
+        self._store = store
+        page = store.get(HEADER)
+        self._state = _State() if page is None else msgspec.msgpack.decode(page, type=_State)
+        self._evaluations: dict[str, Evaluation] = {}
+        self._readings: dict[str, _Reading] = {}
+
+    def take(self, parcel: Parcel, plans: PlanLog) -> None:
+        """The next message of a partition; one that was taken before is passed over."""
+        partition = self._state.partitions.setdefault(parcel.place, _Partition())
+        if parcel.offset <= partition.offset:
+            return
+        if parcel.headers.version > partition.version:
+            self._meet(partition.version, parcel, plans)
+        partition.offset, partition.version = parcel.offset, parcel.headers.version
+        partition.watermark, partition.sealed = parcel.headers.watermark, parcel.headers.sealed
+        for signature, course in self._state.courses.items():
+            if parcel.place in self._reading(signature, plans).streams:
+                self._receive(signature, course, parcel, plans)
+
+    def advance(self, plans: PlanLog) -> Iterator[Outgoing]:
+        """Every report that is final now, in order of time for each signature."""
+        for signature, course in list(self._state.courses.items()):
+            while (turn := plans.turn_after(signature, course.turned)) and self._is_aligned(signature, course, plans):
+                yield from self._turn(signature, course, turn, plans)
+            if course.reached:
+                limit = min(course.reached.values())
+                yield from self._reports(signature, course, limit, plans)
+                if limit == DUSK:
+                    yield Outgoing(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
+                    self._end(signature)
+
+    def faults(self) -> dict[str, Faults]:
+        """What went wrong in the expressions of each signature on this shard, all told."""
+        return {signature: evaluation.faults for signature, evaluation in self._evaluations.items()}
+
+    def flush(self) -> None:
+        for evaluation in self._evaluations.values():
+            evaluation.flush()
+        self._store.put(HEADER, msgspec.msgpack.encode(self._state))
+
+    # ── what comes in ───────────────────────────────────────────────────────────────────────────────────
+
+    def _meet(self, before: int, parcel: Parcel, plans: PlanLog) -> None:
+        """A partition moves to a newer plan version, where there may be signatures that have no course yet."""
+        stream, incarnation = topics.parse_sequenced(parcel.topic)
+        for registered in plans.registered(stream, before, parcel.headers.version):
+            spread = distribution_of(registered, self._shards).shards(self._shards)
+            reads = any((s.name, s.incarnation) == (stream, incarnation) for s in registered.query.streams)
+            if self._number in spread and reads:
+                course = _Course(registered.query.name, registered.version, registered.version - 1)
+                self._state.courses.setdefault(registered.signature, course)
+
+    def _receive(self, signature: str, course: _Course, parcel: Parcel, plans: PlanLog) -> None:
+        turn = plans.turn_after(signature, course.turned)
+        if course.held.get(parcel.place) or (turn is not None and parcel.headers.version >= turn.version):
+            mine = parcel.only(self._readings[signature].distribution)
+            course.held.setdefault(parcel.place, []).append(mine.encode())
+        elif course.reached:
+            self._give(signature, course, parcel, plans)
+
+    def _give(self, signature: str, course: _Course, parcel: Parcel, plans: PlanLog) -> None:
+        """Take a parcel in: its rows, its watermark and its trace."""
+        reading = self._reading(signature, plans)
+        for cut in parcel.only(reading.distribution).cuts:
+            self._evaluation(signature, course, plans).insert(parcel.batch(cut, reading.streams[parcel.place]))
+            if parcel.traceparent and len(course.contexts) < MAX_LINKS:
+                course.contexts.append((parcel.headers.lowest, parcel.traceparent))
+        course.reached[parcel.place] = DUSK if parcel.headers.sealed else parcel.headers.watermark
+
+    # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_aligned(self, signature: str, course: _Course, plans: PlanLog) -> bool:
+        """Has every partition come to the next turn? One that is sealed comes no further."""
+        if not course.held:
+            return False
+        places = self._reading(signature, plans).streams
+        return all(course.held.get(place) or self._is_sealed(place) for place in places)
+
+    def _is_sealed(self, place: Place) -> bool:
+        return place in self._state.partitions and self._state.partitions[place].sealed
+
+    def _turn(self, signature: str, course: _Course, turn: Turn, plans: PlanLog) -> Iterator[Outgoing]:
+        """Every partition stands at the turn: queries leave and join."""
+        heads = {place: Parcel.decode(blobs[0]) for place, blobs in course.held.items()}
+        watermarks = {place: head.headers.previous for place, head in heads.items()}
+        over = [place for place in self._reading(signature, plans).streams if place not in heads]
+        at = Alignment(
+            lowest=min(watermarks.values()),
+            highest=max(*watermarks.values(), *(self._state.partitions[place].watermark for place in over), DAWN),
+            before=_rows_before(heads.values()),
+        )
+        if course.reached:
+            yield from self._reports(signature, course, at.lowest, plans)
+        evaluation = self._evaluation(signature, course, plans)
+        lives = evaluation.turn(turn, at)
+        course.turned = turn.version
+        course.reached = watermarks | dict.fromkeys(over, DUSK)
+        headers = replace(self._headers(signature, course), time=at.lowest, ordinal=turn.version, mark=Mark.TURN)
+        is_shared = self._readings[signature].registered.shared is not None
+        if not plans.members(signature, turn.version):
+            course.reached = {}
+            self._clear(signature)
+            if not is_shared:
+                headers = replace(headers, time=DUSK, ordinal=0, mark=Mark.LEFT)
+            yield Outgoing(headers)
+        elif is_shared:
+            yield Outgoing(headers, lives=lives)
+        self._release(signature, course, plans)
+
+    def _release(self, signature: str, course: _Course, plans: PlanLog) -> None:
+        """Take in what was held, up to the next turn."""
+        following = plans.turn_after(signature, course.turned)
+        held, course.held = course.held, {}
+        for place, blobs in held.items():
+            for number, blob in enumerate(blobs):
+                parcel = Parcel.decode(blob)
+                if following is not None and parcel.headers.version >= following.version:
+                    course.held[place] = blobs[number:]
+                    break
+                if course.reached:
+                    self._give(signature, course, parcel, plans)
+        if not course.reached and not course.held:
+            self._end(signature)
+
+    # ── what goes out ───────────────────────────────────────────────────────────────────────────────────
+
+    def _reports(self, signature: str, course: _Course, limit: Instant, plans: PlanLog) -> Iterator[Outgoing]:
+        evaluation = self._evaluation(signature, course, plans)
+        headers = replace(self._headers(signature, course), horizon=evaluation.horizon)
+        for report in evaluation.advance(limit):
+            shown = [c for lowest, c in course.contexts if lowest <= report.time]
+            course.contexts = [(t, c) for t, c in course.contexts if t > report.time]
+            yield Outgoing(replace(headers, time=report.time, ordinal=report.ordinal), report, shown)
+
+    def _headers(self, signature: str, course: _Course) -> ReportHeaders:
+        spread = self._readings[signature].shards
+        return ReportHeaders(signature, self._number - spread.start, len(spread), DAWN, version=course.turned)
+
+    # ── what is at work ─────────────────────────────────────────────────────────────────────────────────
+
+    def _end(self, signature: str) -> None:
+        """Nothing follows, as far as any partition has come."""
+        self._clear(signature)
+        self._state.courses.pop(signature, None)
+        self._readings.pop(signature, None)
+
+    def _clear(self, signature: str) -> None:
+        self._evaluations.pop(signature, None)
+        pages = Within(self._store, _prefix(signature))
+        for key, _ in list(pages.scan(b"")):
+            pages.delete(key)
+
+    def _evaluation(self, signature: str, course: _Course, plans: PlanLog) -> Evaluation:
+        if signature not in self._evaluations:
+            members = plans.members(signature, course.turned) if course.reached else []
+            pages = Within(self._store, _prefix(signature))
+            registered = self._reading(signature, plans).registered
+            self._evaluations[signature] = evaluation_of(registered, members, pages)
+        return self._evaluations[signature]
+
+    def _reading(self, signature: str, plans: PlanLog) -> _Reading:
+        if signature not in self._readings:
+            course = self._state.courses[signature]
+            registered = plans.at(course.version).queries[course.name]
+            places = ((s, p) for s in registered.query.streams for p in range(s.partitions))
+            streams = {place_of(topics.sequenced(stream), p): stream for stream, p in places}
+            distribution = distribution_of(registered, self._shards)
+            reading = _Reading(registered, streams, distribution.name, distribution.shards(self._shards))
+            self._readings[signature] = reading
+        return self._readings[signature]
+
+
+def _prefix(signature: str) -> bytes:
+    return b"q/" + signature.encode() + b"/"
+
+
+def _rows_before(heads: Iterable[Parcel]) -> dict[str, int]:
+    """How many rows of each stream came before these."""
+    before: dict[str, int] = {}
+    for head in heads:
+        stream, _ = topics.parse_sequenced(head.topic)
+        before[stream] = before.get(stream, 0) + head.headers.sequence
+    return before

@@ -1,0 +1,149 @@
+"""Stage 2, keyed by shard: Spark's state as a store of pages, and the processor that drives a shard over it.
+
+A worker keeps the shards that it drove. Spark's state has a stamp of the last batch that was committed; a kept
+shard with the same stamp is that very state and goes on, any other is thrown away and read from Spark's state.
+So a batch that is tried again, or a shard that comes to another worker, starts from what was committed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from opentelemetry.trace import SpanKind
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from services.operators.parcel import Parcel
+from services.operators.shard import Outgoing, Shard
+from services.operators.worker import plans_upto, start_telemetry
+from stairwise.platform import telemetry, topics
+from stairwise.platform.reports import ReportHeaders, encode_report
+
+HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), telemetry.TRACEPARENT]
+OUTPUT_DDL = "topic string, partition int, key binary, value binary, " + ", ".join(
+    f"`{name}` string" for name in HEADER_NAMES
+)
+
+_faults = telemetry.meter.create_counter(
+    "stairwise.operators.faults", "{fault}", "NULLs by overflow or division by zero"
+)
+_counted: dict[tuple[int, str], tuple[int, int]] = {}
+_kept: dict[tuple[str, int], tuple[str, Shard, SparkPages]] = {}
+
+
+class SparkPages:
+    """A store over a map of Spark's state. Pages are read once and written back when a batch is done."""
+
+    def __init__(self) -> None:
+        self._pages: dict[bytes, bytes] = {}
+        self._dirty: set[bytes] = set()
+
+    def load(self, state: Any) -> None:
+        self._pages = {bytes(key[0]): bytes(value[0]) for key, value in state.iterator()}
+
+    def save(self, state: Any) -> None:
+        for key in sorted(self._dirty):
+            if key in self._pages:
+                state.updateValue((key,), (self._pages[key],))
+            else:
+                state.removeKey((key,))
+        self._dirty.clear()
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._pages.get(key)
+
+    def put(self, key: bytes, page: bytes) -> None:
+        if self._pages.get(key) != page:
+            self._pages[key] = page
+            self._dirty.add(key)
+
+    def delete(self, key: bytes) -> None:
+        if self._pages.pop(key, None) is not None:
+            self._dirty.add(key)
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for key in sorted(k for k in self._pages if k.startswith(prefix)):
+            yield key, self._pages[key]
+
+
+class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
+    def __init__(self, brokers: str, shards: int, run: str) -> None:
+        self._brokers = brokers
+        self._shards = shards
+        self._run = run
+
+    def init(self, handle: Any) -> None:
+        start_telemetry()
+        self._stamp = handle.getValueState("stamp", "stamp string")
+        self._pages = handle.getMapState("pages", "key binary", "page binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        number = int(key[0])
+        parcels = [Parcel.decode(blob) for frame in rows for blob in frame["parcel"]]
+        parcels.sort(key=lambda p: (p.topic, p.partition, p.offset))
+        shard, store = self._shard(number)
+        plans = plans_upto(self._brokers, max(p.headers.version for p in parcels))
+        for parcel in parcels:
+            shard.take(parcel, plans)
+        outgoing = list(shard.advance(plans))
+        shard.flush()
+        store.save(self._pages)
+        stamp = uuid.uuid4().hex
+        self._stamp.update((stamp,))
+        _kept[self._run, number] = (stamp, shard, store)
+        _count_faults(number, shard)
+        if outgoing:
+            yield _frame(outgoing)
+
+    def close(self) -> None:
+        """Nothing to close: Spark owns the state."""
+
+    def _shard(self, number: int) -> tuple[Shard, SparkPages]:
+        committed = self._stamp.get()
+        kept = _kept.pop((self._run, number), None)
+        if committed is not None and kept is not None and kept[0] == committed[0]:
+            return kept[1], kept[2]
+        store = SparkPages()
+        if committed is not None:
+            store.load(self._pages)
+        return Shard(number, self._shards, store), store
+
+
+def _count_faults(number: int, shard: Shard) -> None:
+    """Tell what expressions came to NULL by overflow or division by zero since the last time."""
+    for signature, faults in shard.faults().items():
+        before = _counted.get((number, signature), (0, 0))
+        told = {"stairwise.signature": signature}
+        _faults.add(faults.overflow - before[0], {**told, "fault": "overflow"})
+        _faults.add(faults.division - before[1], {**told, "fault": "division"})
+        _counted[number, signature] = (faults.overflow, faults.division)
+
+
+def _frame(outgoing: list[Outgoing]) -> pd.DataFrame:
+    records = []
+    for item in outgoing:
+        headers = {name: value.decode() for name, value in item.headers.encode()}
+        headers[telemetry.TRACEPARENT] = _span(item)
+        value = encode_report(item.report) if item.report is not None else b""
+        partition = topics.results_partition(item.headers.signature)
+        key = item.headers.key()
+        records += [_record(topics.LIVES, 0, i.encode(), life.encode()) for i, life in item.lives.items()]
+        records.append(_record(topics.RESULTS, partition, key, value) | headers)
+    return pd.DataFrame(records)
+
+
+def _record(topic: str, partition: int, key: bytes, value: bytes) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition, "key": key, "value": value, **dict.fromkeys(HEADER_NAMES, "")}
+
+
+def _span(item: Outgoing) -> str:
+    """The span of a report that shows traced rows, as the context that travels on."""
+    if not item.contexts:
+        return ""
+    attributes = {"stairwise.signature": item.headers.signature, "stairwise.time": item.headers.time}
+    span = telemetry.begin("operators report", item.contexts, attributes, SpanKind.INTERNAL)
+    context = telemetry.traceparent(span)
+    span.end()
+    return context

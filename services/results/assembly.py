@@ -1,0 +1,171 @@
+"""From messages to reports: repeats go, shards come together.
+
+    topic      s0:10   s1:10   s0:20   s0:10   s0:20   s1:20        (a replayed micro-batch writes again)
+    taken      s0:10   s1:10   s0:20     ✗       ✗     s1:20
+    released           10                              20
+
+Every shard writes every report of its signature, in order. So a position at or below a shard's last one is
+a repeat, and a report is complete when all shards have it. Where retention has cut the topic, a position may
+have lost some of its shards: it is passed over once all shards are beyond it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from stairwise.operators.contract import Report
+from stairwise.platform.reports import Mark, ReportHeaders, decode_report
+from stairwise.platform.telemetry import fields
+from stairwise.schema import DAWN, DUSK, Instant
+from stairwise.sharing.stair import Stair, stair_of
+
+log = logging.getLogger(__name__)
+
+Position = tuple[Instant, int]
+"""The time and the ordinal of a report: its place among the reports of its signature."""
+
+END: Position = (DUSK, 0)
+"""Where the mark stands that ends a signature: after every report."""
+
+
+def just_after(position: Position) -> Position:
+    """The least position that is greater."""
+    return position[0], position[1] + 1
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of the results topic."""
+
+    headers: ReportHeaders
+    value: bytes
+    offset: int
+    traceparent: str = ""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A report or a mark that all shards have written."""
+
+    signature: str
+    position: Position
+    messages: tuple[Message, ...]
+    """In order of shards."""
+    mark: Mark = Mark.REPORT
+
+    @property
+    def horizon(self) -> Instant:
+        """The query sees no row at or before this."""
+        return max((m.headers.horizon for m in self.messages), default=DAWN)
+
+    @property
+    def version(self) -> int:
+        """The plan version whose queries it is made for."""
+        return self.messages[0].headers.version
+
+    @cached_property
+    def stairs(self) -> list[Stair]:
+        """What each shard published for all queries of a shared signature."""
+        return [stair_of(decode_report(m.headers, m.value)) for m in self.messages]
+
+    @property
+    def contexts(self) -> list[str]:
+        """The traces that lead here."""
+        return [m.traceparent for m in self.messages if m.traceparent]
+
+    @cached_property
+    def size(self) -> int:
+        """About how many bytes it takes in memory."""
+        return sum(512 + len(m.value) for m in self.messages)
+
+    @property
+    def offset(self) -> int:
+        """From this offset of the topic on, all of it can be read again."""
+        return min(m.offset for m in self.messages)
+
+    def report(self) -> Report:
+        """The rows of all shards, which hold disjoint groups."""
+        pieces = [decode_report(m.headers, m.value).rows for m in self.messages]
+        rows = pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
+        return Report(self.signature, self.position[0], rows, self.position[1])
+
+
+@dataclass
+class _Signature:
+    """What is known of a signature between its messages."""
+
+    last: dict[int, Position] = field(default_factory=dict)
+    ended: dict[int, Message] = field(default_factory=dict)
+    pending: dict[Position, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
+    over: bool = False
+    """Has the mark been released that ends it?"""
+
+
+class Assembly:
+    """Puts the messages of whole partitions together, signature by signature."""
+
+    def __init__(self) -> None:
+        self._signatures: dict[str, _Signature] = defaultdict(_Signature)
+        self.repeats = 0
+        """How many messages were repeats."""
+
+    def take(self, message: Message) -> Iterator[Released]:
+        """The reports that this message completes, in order. To be exhausted before the next one is given."""
+        headers = message.headers
+        signature = self._signatures[headers.signature]
+        if self._is_repeat(signature, headers):
+            self.repeats += 1
+            return
+        if headers.mark in (Mark.REPORT, Mark.TURN):
+            signature.last[headers.shard] = headers.position
+            signature.pending[headers.position][headers.shard] = message
+        else:
+            signature.last[headers.shard] = END
+            signature.ended[headers.shard] = message
+        if len(signature.last) < headers.shards:
+            return
+        yield from self._release(headers, signature)
+
+    def first_pending(self, signature: str) -> int | None:
+        """The offset of the first message of a report that is not complete; None where there is none."""
+        known = self._signatures.get(signature)
+        if known is None:
+            return None
+        waiting = [m.offset for messages in known.pending.values() for m in messages.values()]
+        if not known.over:
+            waiting += [m.offset for m in known.ended.values()]
+        return min(waiting, default=None)
+
+    def _is_repeat(self, signature: _Signature, headers: ReportHeaders) -> bool:
+        last = signature.last.get(headers.shard)
+        if last is None:
+            return False
+        # An end has the time of the last report, or any: only another one tells that it is a repeat.
+        return headers.position <= last if headers.mark in (Mark.REPORT, Mark.TURN) else last == END
+
+    def _release(self, headers: ReportHeaders, signature: _Signature) -> Iterator[Released]:
+        frontier = min(signature.last.values())
+        for position in sorted(p for p in signature.pending if p <= frontier):
+            messages = signature.pending.pop(position)
+            if len(messages) == headers.shards:
+                mark = next(iter(messages.values())).headers.mark
+                yield Released(headers.signature, position, _by_shard(messages), mark)
+            else:
+                missing = sorted(set(range(headers.shards)) - set(messages))
+                told = fields(signature=headers.signature, time=position[0], missing=missing)
+                log.warning("a report without some of its shards is passed over", extra=told)
+        if frontier == END:
+            marks = {m.headers.mark for m in signature.ended.values()}
+            mark = Mark.SEALED if marks == {Mark.SEALED} else Mark.LEFT
+            signature.over = True
+            yield Released(headers.signature, END, _by_shard(signature.ended), mark)
+
+
+def _by_shard(messages: dict[int, Message]) -> tuple[Message, ...]:
+    return tuple(messages[shard] for shard in sorted(messages))

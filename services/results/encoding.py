@@ -1,0 +1,136 @@
+"""Rows as clients ask for them, protobuf values or Arrow, cut into messages of bearable size."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from services.results import wire
+from stairwise.cql.query import Query
+from stairwise.errors import StairwiseError
+from stairwise.operators.emission import Emission
+from stairwise.operators.expansion import LEVEL, levels_of
+from stairwise.operators.pages import to_page
+from stairwise.platform.plans import column_to_proto
+from stairwise.schema import Column, Type
+from stairwise.v1 import results_pb2 as pb
+
+CHUNK = 256 << 10
+"""About how many bytes of changes one update carries."""
+FEW = 64
+"""Up to so many rows protobuf's own objects are quicker than columns."""
+_CHANGES_IN_UPDATE = b"\x12"
+
+_WRITERS: dict[Type, Callable[[Any], pb.Value]] = {
+    Type.BIGINT: lambda v: pb.Value(integer=v),
+    Type.TIMESTAMP: lambda v: pb.Value(integer=v),
+    Type.DOUBLE: lambda v: pb.Value(double=v),
+    Type.STRING: lambda v: pb.Value(string=v),
+    Type.BOOLEAN: lambda v: pb.Value(boolean=v),
+    Type.HUGEINT: lambda v: pb.Value(hugeint=str(int(v))),
+}
+
+
+class Encoding(enum.Enum):
+    VALUES = pb.ENCODING_VALUES
+    ARROW = pb.ENCODING_ARROW
+
+
+def encoding_of(said: int) -> Encoding:
+    """The encoding that a request asks for."""
+    if said in (pb.ENCODING_UNSPECIFIED, pb.ENCODING_VALUES):
+        return Encoding.VALUES
+    if said == pb.ENCODING_ARROW:
+        return Encoding.ARROW
+    raise StairwiseError(f"there is no encoding {said}", hint="ENCODING_VALUES is 1, ENCODING_ARROW is 2")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The fields of an ``Update`` that carry rows, serialised, and how many rows they are."""
+
+    body: bytes
+    rows: int
+
+
+def header(query: Query) -> pb.Header:
+    """What the rows of a query look like, and how they are to be read."""
+    described = [column_to_proto(column) for column in columns(query)]
+    return pb.Header(query=query.name, columns=described, emit=pb.Emit.Value(f"EMIT_{query.emit.value}"))
+
+
+def columns(query: Query) -> list[Column]:
+    """The columns of a query's rows."""
+    level = [Column(LEVEL, Type.BIGINT)] if levels_of(query) is not None else []
+    return [*level, *(Column(output.name, output.type) for output in query.relation.outputs)]
+
+
+def rows(query: Query, batch: pa.RecordBatch) -> list[pb.Row]:
+    """Every row of a batch that has the query's columns."""
+    null = pb.Value()
+    values = []
+    for column, array in zip(columns(query), batch.columns, strict=True):
+        write = _WRITERS[column.type]
+        values.append([null if v is None else write(v) for v in array.to_pylist()])
+    return [pb.Row(values=row) for row in zip(*values, strict=True)]
+
+
+def pieces(query: Query, encoding: Encoding, emission: Emission, skip: int) -> Iterator[Piece]:
+    """The changes of an emission after the first ``skip``, in pieces of about ``CHUNK`` bytes."""
+    batch, diff = emission.rows.slice(min(skip, emission.rows.num_rows)), emission.diff[skip:]
+    if batch.num_rows == 0:
+        return
+    if encoding is Encoding.ARROW:
+        start = 0
+        for part in sliced(batch, CHUNK):
+            yield Piece(_arrow_body(part, diff[start : start + part.num_rows]), part.num_rows)
+            start += part.num_rows
+    elif batch.num_rows <= FEW:
+        for some in _few(query, batch, diff.tolist()):
+            yield Piece(pb.Update(changes=some).SerializeToString(), len(some))
+    else:
+        types = [column.type for column in columns(query)]
+        changes = wire.fields(_CHANGES_IN_UPDATE, wire.changes(diff, wire.rows(types, batch)))
+        for start, stop in _cuts(wire.lengths(changes)):
+            yield Piece(wire.content(changes.slice(start, stop - start)), stop - start)
+
+
+def sliced(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """A batch in pieces of about so many bytes, at least a row each."""
+    each = max(1, size * batch.num_rows // max(1, batch.nbytes))
+    return (batch.slice(start, each) for start in range(0, batch.num_rows, each))
+
+
+def _arrow_body(batch: pa.RecordBatch, diff: np.ndarray) -> bytes:
+    diffs = [] if (diff == 1).all() else diff.tolist()
+    return pb.Update(arrow=to_page(batch), diffs=diffs).SerializeToString()
+
+
+def _few(query: Query, batch: pa.RecordBatch, diffs: list[int]) -> Iterator[list[pb.Update.Change]]:
+    piece: list[pb.Update.Change] = []
+    size = 0
+    for diff, row in zip(diffs, rows(query, batch), strict=True):
+        change = pb.Update.Change(diff=diff, row=row)
+        piece.append(change)
+        size += change.ByteSize() + 4
+        if size >= CHUNK:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _cuts(lengths: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where to cut so that each piece but the last reaches the size of a chunk."""
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(ends):
+        sent = ends[start - 1] if start else 0
+        stop = min(len(ends), int(np.searchsorted(ends, sent + CHUNK)) + 1)
+        yield start, stop
+        start = stop

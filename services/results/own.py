@@ -1,0 +1,110 @@
+"""One query's reports out of those of its signature, which many queries share.
+
+    signature   10   20   turn   25   30   turn   35
+    query                  └ joins    30    └ has left: its end
+
+To those who read it, it is a feed like that of a query which runs alone: what is not the query's is passed over, and
+the turn at which it left stands as its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from services.results.assembly import END, Position, Released, just_after
+from services.results.catalogue import Plans
+from services.results.feed import Feed
+from services.results.lives import Lives
+from stairwise.cql.query import Select
+from stairwise.operators.contract import Report
+from stairwise.platform.plans import Registered
+from stairwise.platform.reports import Mark
+from stairwise.schema import DAWN, Instant
+from stairwise.sharing.due import frames_of
+from stairwise.sharing.expansion import SharedExpansion
+from stairwise.sharing.levels import asked_window
+
+
+@dataclass(frozen=True)
+class OwnReport(Released):
+    """A report of which one query takes its part."""
+
+    taking: SharedExpansion | None = None
+
+    @property
+    def horizon(self) -> Instant:
+        assert self.taking is not None
+        return self.taking.life.horizon
+
+    def report(self) -> Report:
+        assert self.taking is not None
+        found = [self.taking.reports(stair) for stair in self.stairs]
+        pieces = [block.rows for block in found if block is not None]
+        return Report(self.signature, self.position[0], pa.concat_batches(pieces))
+
+
+class OwnFeed:
+    """Reads what one query of a shared signature has."""
+
+    def __init__(self, feed: Feed, registered: Registered, plans: Plans, lives: Lives) -> None:
+        relation = registered.query.relation
+        assert isinstance(relation, Select)
+        self._feed = feed
+        self._registered = registered
+        self._plans = plans
+        self._lives = lives
+        self._frames = frames_of(asked_window(relation))
+        self._taking: SharedExpansion | None = None
+
+    async def reports(
+        self, at: Position, *, before: bool, offset: int | None = None, patience: float = 3600.0
+    ) -> AsyncIterator[Released | None]:
+        """As those of a feed. The report before ``at`` comes when the next one does, or when none came for long."""
+        reach = max(frame.slide for frame in self._frames)
+        begin = (max(at[0], DAWN + reach) - reach, 0) if before else at
+        held: Released | None = None
+        async for released in self._feed.reports(begin, before=False, offset=offset, patience=patience):
+            own = None if released is None else await self._own(released)
+            if own is not None and own.position < at:
+                held = own
+                continue
+            if own is None and released is not None:
+                continue
+            if held is not None:
+                yield held
+                held = None
+            yield own
+            if own is not None and own.position == END:
+                return
+
+    async def last_before(self, until: Position) -> Released | None:
+        """The query's last report before a position; None where none is retained."""
+        last = await self._feed.last_before(until)
+        if last is None:
+            return None
+        time = last.position[0] if last.position < until else until[0] - 1
+        due = max(time - (time - frame.offset) % frame.slide for frame in self._frames)
+        found = await self._feed.last_before(just_after((due, 0)))
+        if found is None or found.position != (due, 0):
+            return None
+        own = await self._own(found)
+        return own if own is not None and own.mark is Mark.REPORT else None
+
+    async def _own(self, released: Released) -> Released | None:
+        """What the query has of it; None where it has nothing."""
+        if released.mark not in (Mark.REPORT, Mark.TURN) or released.version < self._registered.version:
+            return released if released.mark is Mark.SEALED else None
+        left = (await self._plans.upto(released.version)).left_at(self._registered)
+        if left is not None and left <= released.version:
+            return replace(released, position=END, mark=Mark.LEFT)
+        if released.mark is Mark.TURN:
+            return None
+        if self._taking is None:
+            life = await self._lives.find(self._registered)
+            self._taking = SharedExpansion(self._registered.query, life)
+        if not self._taking.is_due(released.stairs[0]):
+            return None
+        return OwnReport(released.signature, released.position, released.messages, released.mark, self._taking)

@@ -1,0 +1,215 @@
+"""The messages of a report as one kind of subscriber gets them, made once for all subscribers of that kind.
+
+    journal ─▶ report ─▶ rendition (query, encoding, filter) ─▶ bytes ─▶ subscriber
+                                                                  ├────▶ subscriber      the same bytes
+                                                                  └────▶ subscriber
+
+A rendition remembers the answer that it showed last, so that the next difference costs one expansion; a subscriber
+that is elsewhere makes it begin anew from the report before its own. Bytes are kept while they are shared, the most
+recently used ones up to a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from opentelemetry.trace import SpanKind
+
+from services.results import encoding, wire
+from services.results.assembly import Position, Released
+from services.results.cursor import Cursor
+from services.results.encoding import Encoding
+from services.results.selection import Selection
+from stairwise.cql.query import Emit, Query
+from stairwise.operators.expansion import Expansion, levels_of
+from stairwise.platform import telemetry
+from stairwise.platform.plans import Registered
+from stairwise.schema import DAWN
+from stairwise.v1 import results_pb2 as pb
+
+KEPT_BYTES = 64 << 20
+"""How many bytes of messages are kept for other subscribers."""
+LARGE = 64 << 10
+"""A report of so many bytes is expanded in a thread, so that the loop goes on meanwhile."""
+_UPDATE, _TOKEN = b"\x12", b"\x2a"
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A ``SubscribeResponse``, serialised, and the token that it carries."""
+
+    message: bytes
+    token: bytes
+    is_update: bool = False
+
+
+Key = tuple[str, Encoding, bytes]
+
+
+class Renditions:
+    """One rendition for each kind of subscription that there is."""
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._renditions: dict[Key, Rendition] = {}
+        self._shelf = _Shelf(kept_bytes)
+
+    @contextmanager
+    def use(self, registered: Registered, encoding: Encoding, selection: Selection) -> Iterator[Rendition]:
+        """The rendition for a subscription, shared with all that are like it."""
+        if compares_by_level(registered.query):
+            yield Rendition(registered, encoding, selection, self._shelf)
+            return
+        key = registered.identity, encoding, selection.digest
+        if key not in self._renditions:
+            self._renditions[key] = Rendition(registered, encoding, selection, self._shelf)
+        found = self._renditions[key]
+        found.users += 1
+        try:
+            yield found
+        finally:
+            found.users -= 1
+            if not found.users:
+                del self._renditions[key]
+
+
+def compares_by_level(query: Query) -> bool:
+    """Does each level have a last answer of its own? Then more than the last report tells what comes next."""
+    return query.emit is not Emit.RSTREAM and levels_of(query) is not None
+
+
+class Rendition:
+    """What subscribers of one kind get of each report."""
+
+    def __init__(self, registered: Registered, encoding: Encoding, selection: Selection, shelf: _Shelf) -> None:
+        self.registered = registered
+        self.users = 0
+        self._kind: Key = registered.identity, encoding, selection.digest
+        self._encoding = encoding
+        self._selection = selection
+        self._shelf = shelf
+        self._expansion = Expansion(registered.query)
+        self._last: Position | None = None
+        """The report that the expansion has seen last."""
+        self._rendering = asyncio.Lock()
+        self._is_shared = not compares_by_level(registered.query)
+
+    def token(self, cursor: Cursor) -> bytes:
+        return replace(cursor, filter=self._selection.digest).token(self.registered)
+
+    def response(self, cursor: Cursor, message: pb.SubscribeResponse) -> Sending:
+        """A message that is not shared, with the token of a cursor."""
+        token = self.token(cursor)
+        message.token = token
+        return Sending(message.SerializeToString(), token)
+
+    def resume(self, released: Released) -> None:
+        """Take a report as shown before. Only what compares by level has to be told of more than the last one."""
+        if not self._is_shared:
+            self._expansion.resume(released.report())
+            self._last = released.position
+
+    async def updates(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...]:
+        """The updates of a report and its progress mark. ``base`` is the report before; ``start`` where to begin."""
+        if start.sent or start.snapshot:
+            return await self._run(released, base, start)
+        key = (*self._kind, released.position, base.position if base is not None else None)
+        async with self._rendering:
+            found = self._shelf.get(key)
+            if found is None:
+                found = await self._run(released, base, start)
+                if self.users > 1:
+                    self._shelf.put(key, found)
+        return found
+
+    async def _run(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...]:
+        if released.size < LARGE:
+            return self._render(released, base, start)
+        return await asyncio.to_thread(self._render, released, base, start)
+
+    def _render(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...]:
+        expansion, report = self._expansion_after(base, start), released.report()
+        whole_first = start.snapshot and not self._is_shared
+        emission = self._selection.apply(expansion.standing(report) if whole_first else expansion.expand(report))
+        if expansion is self._expansion:
+            self._last = released.position
+        within = Cursor(
+            released.position,
+            sent=start.sent,
+            snapshot=start.snapshot,
+            offset=released.offset if base is None else base.offset,
+        )
+        sendings = []
+        with self._span(released) as traceparent:
+            update = pb.Update(time_ms=released.position[0], snapshot=start.snapshot, traceparent=traceparent)
+            head = update.SerializeToString()
+            for piece in encoding.pieces(self.registered.query, self._encoding, emission, start.sent):
+                within = replace(within, sent=within.sent + piece.rows)
+                token = self.token(within)
+                message = wire.delimited(_UPDATE, head + piece.body) + wire.delimited(_TOKEN, token)
+                sendings.append(Sending(message, token, is_update=True))
+        return (*sendings, self._progress(released))
+
+    def _progress(self, released: Released) -> Sending:
+        horizon = released.horizon if released.horizon > DAWN else None
+        progress = pb.Progress(time_ms=released.position[0], horizon_ms=horizon)
+        cursor = Cursor(released.position, complete=True, offset=released.offset)
+        return self.response(cursor, pb.SubscribeResponse(progress=progress))
+
+    def _expansion_after(self, base: Released | None, start: Cursor) -> Expansion:
+        """One that has shown the report before, and nothing else where a subscription begins with a snapshot."""
+        query = self.registered.query
+        if not self._is_shared:
+            return self._expansion
+        if start.snapshot or start.sent:
+            expansion = Expansion(query)
+            if base is not None and not start.snapshot:
+                expansion.resume(base.report())
+            return expansion
+        before = base.position if base is not None else None
+        if query.emit is not Emit.RSTREAM and self._last != before:
+            self._expansion = Expansion(query)
+            if base is not None:
+                self._expansion.resume(base.report())
+        return self._expansion
+
+    @contextmanager
+    def _span(self, released: Released) -> Iterator[str]:
+        """The delivery as a span, if the report came with a trace."""
+        if not released.contexts:
+            yield ""
+            return
+        attributes = {"stairwise.query": self.registered.query.name, "stairwise.time": released.position[0]}
+        span = telemetry.begin("results deliver", released.contexts, attributes, SpanKind.PRODUCER)
+        try:
+            yield telemetry.traceparent(span)
+        finally:
+            span.end()
+
+
+class _Shelf:
+    """The most recently used messages, up to so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._kept: OrderedDict[tuple[object, ...], tuple[Sending, ...]] = OrderedDict()
+
+    def get(self, key: tuple[object, ...]) -> tuple[Sending, ...] | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def put(self, key: tuple[object, ...], sendings: tuple[Sending, ...]) -> None:
+        self._kept[key] = sendings
+        self._size += _size(sendings)
+        while self._size > self._most:
+            self._size -= _size(self._kept.popitem(last=False)[1])
+
+
+def _size(sendings: tuple[Sending, ...]) -> int:
+    return sum(200 + 2 * len(s.token) + len(s.message) for s in sendings)

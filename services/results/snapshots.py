@@ -1,0 +1,104 @@
+"""A final report as a whole, a page at a time.
+
+    report     ─── rows 0 … 8,191 ───┬─── rows 8,192 … 16,383 ───┬─ …
+    page       rows, next ───────────▶ rows, next ───────────────▶ rows
+
+A page's ``next`` says which report it is of and how many rows came before: any replica gives the next one. The last few
+reports that someone pages through are kept expanded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+
+import pyarrow as pa
+
+from services.results import encoding, wire
+from services.results.assembly import END, Position, Released, just_after
+from services.results.cursor import Cursor
+from services.results.encoding import Encoding
+from services.results.feed import Feed
+from services.results.own import OwnFeed
+from services.results.selection import Selection
+from stairwise.cql.query import Emit
+from stairwise.errors import ConflictError, GoneError
+from stairwise.operators.expansion import Expansion
+from stairwise.operators.pages import to_page
+from stairwise.platform.plans import Registered
+from stairwise.platform.reports import Mark
+from stairwise.schema import Instant
+from stairwise.v1 import results_pb2 as pb
+
+PAGE = 1 << 20
+"""About how many bytes of rows a page has."""
+KEPT = 4
+"""How many expanded reports are kept."""
+_ROWS_IN_SNAPSHOT = b"\x1a"
+
+
+class Snapshots:
+    """Pages are made in threads, any number at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, Position, bytes], pa.RecordBatch] = OrderedDict()
+
+    def page(
+        self, registered: Registered, released: Released, how: Encoding, selection: Selection, sent: int = 0
+    ) -> bytes:
+        """A ``SnapshotResponse``, serialised: the rows of a report after the first ``sent``."""
+        query, position = registered.query, released.position
+        whole = self._rows(registered, released, selection)
+        rows = whole.slice(min(sent, whole.num_rows))
+        rows = next(encoding.sliced(rows, PAGE), rows)
+        here = Cursor(position, complete=True, offset=released.offset, filter=selection.digest)
+        following = replace(here, complete=False, sent=sent + rows.num_rows, snapshot=True)
+        answer = pb.SnapshotResponse(
+            header=encoding.header(query),
+            time_ms=position[0],
+            token=here.token(registered),
+            next=following.token(registered) if following.sent < whole.num_rows else b"",
+            arrow=to_page(rows) if how is Encoding.ARROW else b"",
+        )
+        if how is Encoding.ARROW:
+            return answer.SerializeToString()
+        types = [column.type for column in encoding.columns(query)]
+        return answer.SerializeToString() + wire.content(wire.fields(_ROWS_IN_SNAPSHOT, wire.rows(types, rows)))
+
+    def _rows(self, registered: Registered, released: Released, selection: Selection) -> pa.RecordBatch:
+        key = registered.identity, released.position, selection.digest
+        with self._lock:
+            rows = self._kept.get(key)
+        if rows is None:
+            shown = Expansion(replace(registered.query, emit=Emit.RSTREAM)).expand(released.report())
+            rows = selection.apply(shown).rows
+            with self._lock:
+                self._kept[key] = rows
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        return rows
+
+
+async def last_report(registered: Registered, feed: Feed | OwnFeed, time: Instant | None) -> Released:
+    """The last report at or before a time, or of all."""
+    released = await feed.last_before(END if time is None else min((time + 1, 0), END))
+    if released is None:
+        raise ConflictError(
+            f"query {registered.query.name!r} has no final report"
+            + ("" if time is None else " at or before that time"),
+            hint="reports follow the watermark: publish rows beyond the window's end",
+        )
+    return released
+
+
+async def same_report(registered: Registered, feed: Feed | OwnFeed, position: Position) -> Released:
+    """The report that the pages before were of."""
+    released = await feed.last_before(just_after(position))
+    if released is None or released.position != position or released.mark is not Mark.REPORT:
+        raise GoneError(
+            f"the report of query {registered.query.name!r} at time {position[0]} is no longer retained",
+            hint="ask for a snapshot anew, without the page",
+        )
+    return released

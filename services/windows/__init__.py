@@ -1,0 +1,1 @@
+"""Windows: the registry of streams and queries, and the author of the plans that everyone reads."""

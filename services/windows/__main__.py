@@ -1,0 +1,36 @@
+"""Start the windows service: ``python -m services.windows``."""
+
+from __future__ import annotations
+
+import threading
+
+from services.windows import measures
+from services.windows.registry import Registry
+from services.windows.servicer import NAME, RegistryServicer
+from stairwise.platform import process
+from stairwise.platform.config import Settings
+from stairwise.platform.security.access import Access
+from stairwise.platform.server import Server
+from stairwise.v1 import registry_pb2_grpc
+
+
+def serve(settings: Settings, stopping: threading.Event) -> None:
+    registry = Registry(settings.brokers)
+    measures.watch(lambda: registry.catalogue)
+    servicer = RegistryServicer(registry, Access(settings.security))
+    server = Server(
+        settings.listen,
+        lambda s: registry_pb2_grpc.add_RegistryServicer_to_server(servicer, s),
+        [NAME],
+        security=settings.security,
+    )
+    server.ready()
+    while not stopping.wait(0.2) and not registry.failed.is_set():
+        pass
+    server.stop()
+    if registry.failed.is_set():
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    process.run("windows", serve)

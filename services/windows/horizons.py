@@ -1,0 +1,101 @@
+"""Where the view of a query that joined late ends: for one that shares, as the topic of lives says, else read off the
+streams' own topics.
+
+A query that runs alone and was registered at version v takes effect above M, the highest watermark that a partition
+had before its first batch with v or a newer version; it sees rows above M + LATENESS + 1. A partition never goes
+back to an older version, so that batch is found by bisection over its offsets:
+
+    offsets     0                                   ▼                    end
+    version     1  1  1  1  2  2  2  2  2  2  2  2  5  5  6  6  6  6      v = 4
+                                                 └ its headers say the watermark before it
+
+A found horizon never changes, so it is kept. While a partition has carried no such batch yet, or where the
+broker has deleted what stood before it, there is none to tell.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from stairwise.errors import ConfigError
+from stairwise.platform import kafka, topics
+from stairwise.platform.batches import BatchHeaders
+from stairwise.platform.plans import Registered
+from stairwise.platform.reports import LifeRecord
+from stairwise.schema import DAWN, Instant
+
+_TIMEOUT = 10.0
+"""How long to wait for the broker, in seconds."""
+
+
+class Horizons:
+    """Horizons of registered queries."""
+
+    def __init__(self, brokers: str) -> None:
+        self._brokers = brokers
+        self._found: dict[str, Instant] = {}
+
+    def of(self, registered: Registered) -> Instant | None:
+        """DAWN where the query sees every row; None where it is not in effect yet or nobody can know any more."""
+        if registered.identity not in self._found:
+            horizon = self._look_up(registered) if registered.shared is None else self._told(registered)
+            if horizon is None:
+                return None
+            self._found[registered.identity] = horizon
+        return self._found[registered.identity]
+
+    def _told(self, registered: Registered) -> Instant | None:
+        consumer = kafka.consumer(self._brokers, "stairwise-windows-horizons", enable_partition_eof=True)
+        try:
+            told = {m.key(): m.value() for m in kafka.read_to_end(consumer, [TopicPartition(topics.LIVES, 0, 0)])}
+        finally:
+            consumer.close()
+        life = told.get(registered.identity.encode())
+        return None if life is None else LifeRecord.decode(life).horizon
+
+    def _look_up(self, registered: Registered) -> Instant | None:
+        streams = registered.query.streams
+        places = [TopicPartition(topics.sequenced(s), p) for s in streams for p in range(s.partitions)]
+        consumer = kafka.consumer(
+            self._brokers, "stairwise-windows-horizons", enable_partition_eof=True, queued_min_messages=1
+        )
+        try:
+            before = [_watermark_before(consumer, place, registered.version) for place in places]
+        finally:
+            consumer.close()
+        known = [watermark for watermark in before if watermark is not None]
+        if len(known) < len(before):
+            return None
+        latest = max(known)
+        return latest if latest == DAWN else latest + max(s.lateness for s in streams) + 1
+
+
+def _watermark_before(consumer: Consumer, place: TopicPartition, version: int) -> Instant | None:
+    """The watermark that a partition had before its first batch with a version, or a newer one."""
+    oldest, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
+    low, high = oldest, end
+    first: BatchHeaders | None = None
+    while low < high:
+        middle = (low + high) // 2
+        message = _message_from(consumer, place, middle)
+        if message is None:  # nothing but marks of transactions up to the end
+            high = middle
+            continue
+        headers = BatchHeaders.decode(kafka.headers_of(message))
+        if headers.version >= version:
+            first, high = headers, middle
+        else:
+            low = message.offset() + 1
+    is_cut_off = oldest > 0 and low == oldest
+    return None if first is None or is_cut_off else first.previous
+
+
+def _message_from(consumer: Consumer, place: TopicPartition, offset: int) -> Message | None:
+    """The first message at or after an offset; None where the partition ends before one comes."""
+    consumer.assign([TopicPartition(place.topic, place.partition, offset)])
+    message = consumer.poll(_TIMEOUT)
+    if message is None:
+        raise ConfigError(f"{place.topic} is not read within {_TIMEOUT:.0f} s", hint="is the broker up?")
+    if message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF:
+        return None
+    return kafka.checked(message)

@@ -1,0 +1,172 @@
+"""The author of the plans: takes scripts, writes versions.
+
+A script is one version: all of it or nothing. Single changes that come within 100 ms are collected into one, so
+that a thousand clients with a query each do not make a thousand versions. A second registry that is started by
+mistake fences the first one off: only one process writes plans.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from confluent_kafka import KafkaException
+
+from services.windows.draft import Drafted, draft, drafting, records_of
+from services.windows.horizons import Horizons
+from services.windows.permissions import Caller
+from stairwise.cql import ast, script
+from stairwise.cql.parser import parse_script
+from stairwise.errors import ConfigError
+from stairwise.platform import kafka, telemetry, topics
+from stairwise.platform.plans import Catalogue, PlanReader
+from stairwise.sharing.explain import horizon_line
+from stairwise.v1 import plans_pb2
+
+log = logging.getLogger(__name__)
+
+COLLECT = 0.1
+"""For how long single changes are collected, in seconds."""
+
+ANYONE = Caller()
+
+_versions = telemetry.meter.create_counter("stairwise.windows.versions", "{version}", "plan versions written")
+
+
+@dataclass
+class _Collection:
+    """Single changes on their way into one version."""
+
+    changes: list[plans_pb2.Change] = field(default_factory=list)
+    written: threading.Event = field(default_factory=threading.Event)
+    version: int = 0
+    failure: ConfigError | None = None
+
+
+class Registry:
+    def __init__(self, brokers: str) -> None:
+        self._admin = kafka.admin(brokers)
+        topics.ensure(self._admin, {topics.PLANS: 1}, topics.FOREVER)
+        topics.ensure(self._admin, {topics.LIVES: 1}, topics.COMPACTED)
+        self._producer = kafka.producer(brokers, transactional_id="stairwise-windows")
+        self._producer.init_transactions(30)
+        self._plans = PlanReader(brokers)
+        self._plans.read_to_end()
+        self._horizons = Horizons(brokers)
+        self._lock = threading.Lock()
+        self._draft = drafting(self._plans.log.newest)
+        self._owners = _owners(self._plans.log.newest)
+        self._pending: _Collection | None = None
+        self.failed = threading.Event()
+        """Set when a version could not be written: the process must end."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is declared and written."""
+        return self._plans.log.newest
+
+    def at(self, version: int) -> Catalogue:
+        return self._plans.log.at(version)
+
+    def execute(self, script: str, caller: Caller = ANYONE) -> tuple[list[Drafted], int]:
+        """Carry out a script: what each statement did, and the version that says so (0 if nothing changed)."""
+        statements = parse_script(script)
+        caller.check_scopes(statements)
+        alone = len(statements) == 1
+        with self._lock:
+            if not alone:
+                self._write_pending()
+            drafted = self._take(statements, caller)
+            changes = records_of(drafted)
+            collection = self._collect(changes) if changes else None
+            if not alone:
+                self._write_pending()
+        if collection is not None:
+            collection.written.wait()
+            if collection.failure is not None:
+                raise collection.failure
+        return [self._with_horizon(each) for each in drafted], collection.version if collection is not None else 0
+
+    def _with_horizon(self, drafted: Drafted) -> Drafted:
+        """What was explained of a running query, with how far back it sees."""
+        registered = self.catalogue.queries.get(drafted.explained)
+        if registered is None:
+            return drafted
+        return replace(drafted, explanation=f"{drafted.explanation}\n{horizon_line(self._horizons.of(registered))}")
+
+    def _take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
+        """Draft the statements and make their topics; what is refused leaves the draft as it was."""
+        catalogue = self._draft.copy()
+        drafted = [draft(catalogue, statement) for statement in statements]
+        owners = caller.own(records_of(drafted), self._owners)
+        for each in drafted:
+            if each.stream is not None:
+                topics.ensure(self._admin, topics.topics_of(each.stream))
+            for change in each.changes:
+                self._place(change, catalogue)
+        self._draft = catalogue
+        self._owners = owners
+        return drafted
+
+    def _place(self, change: plans_pb2.Change, catalogue: script.Catalogue) -> None:
+        """Say where in the stream's input it ends or begins again, so that every event belongs to one incarnation.
+
+        What was published before a SEAL was asked for is in, what is published after a CREATE was answered is in.
+        """
+        match change.WhichOneof("change"):
+            case "seal_stream":
+                name = change.seal_stream.name
+                partitions = catalogue.streams[name].partitions if name in catalogue.streams else 0
+                change.seal_stream.ends.extend(topics.ends(self._admin, topics.incoming(name), partitions))
+            case "create_stream" if change.create_stream.stream.incarnation > 1:
+                stream = change.create_stream.stream
+                ends = topics.ends(self._admin, topics.incoming(stream.name), stream.partitions)
+                change.create_stream.starts.extend(ends)
+
+    def _collect(self, changes: Sequence[plans_pb2.Change]) -> _Collection:
+        if self._pending is None:
+            self._pending = _Collection()
+            threading.Timer(COLLECT, self._write_when_due, [self._pending]).start()
+        self._pending.changes.extend(changes)
+        return self._pending
+
+    def _write_when_due(self, collection: _Collection) -> None:
+        with self._lock:
+            if self._pending is collection:
+                self._write_pending()
+
+    def _write_pending(self) -> None:
+        """One version, in one transaction; who waits for it learns whether it was written."""
+        collection, self._pending = self._pending, None
+        if collection is None:
+            return
+        number = self.catalogue.version + 1
+        plan = plans_pb2.PlanVersion(number=number, changes=collection.changes, written_at_ms=int(time.time() * 1000))
+        try:
+            self._producer.begin_transaction()
+            self._producer.produce(topics.PLANS, plan.SerializeToString(), b"%d" % number, partition=0)
+            self._producer.commit_transaction(30)
+            self._plans.read_upto(number)  # a commit returns before readers see it: who is answered must find it
+            collection.version = number
+            _versions.add(1)
+            log.info("plan version written", extra=telemetry.fields(version=number, changes=len(plan.changes)))
+        except (KafkaException, ConfigError) as error:
+            # Whether it was written is known only to the topic: a new process reads it and goes on from there.
+            log.exception("the plans cannot be written")
+            collection.failure = ConfigError(
+                f"the plans cannot be written: {error}",
+                hint="look with ListQueries whether it was, and try again",
+            )
+            self.failed.set()
+        finally:
+            self._draft = drafting(self.catalogue)
+            self._owners = _owners(self.catalogue)
+            collection.written.set()
+
+
+def _owners(catalogue: Catalogue) -> dict[str, str]:
+    """Who registered each query."""
+    return {name: registered.owner for name, registered in catalogue.queries.items()}

@@ -1,0 +1,147 @@
+"""The lookups service beside a bare echo, while rows flow: latency of single lookups, rate of many in one call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pyarrow as pa
+
+from stairwise.client.lookups import Many
+from stairwise.system.broker import Broker
+from stairwise.system.installation import find_installation
+from stairwise.system.launch import await_healthy, launch, stop
+from stairwise.system.ports import free_ports
+from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
+from tests.bench.lookups_echo import METHOD
+from tests.bench.lookups_load import BATCH, KEYS, stream_of, write
+from tests.bench.report import Goal
+from tests.integration.lookup_system import Worker, Writer
+
+FLOW = 200_000
+HISTORY = 60
+"""Batches of each partition that are there before."""
+CALLS = 600
+MANY = 1000
+MANY_CALLS = 60
+
+P50_GOAL, P99_GOAL = 1.5, 3.0
+MANY_GOAL = 400_000
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def system() -> Iterator[tuple[str, Path]]:
+    """A broker in a directory that goes away afterwards."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        port, controller = free_ports(2)
+        broker = Broker(find_installation(os.environ), directory / "broker", port, controller)
+        broker.prepare()
+        part = launch(broker.part(), directory)
+        try:
+            await_healthy(part)
+            yield broker.address, directory
+        finally:
+            stop(part)
+
+
+def timed(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def measure() -> tuple[list[Goal], str]:
+    with system() as (brokers, directory):
+        writer = Writer(brokers)
+        stream = stream_of(f"flow_{uuid.uuid4().hex[:6]}")
+        writer.create(stream)
+        write(writer, stream, 0, HISTORY)
+        worker = Worker(brokers, directory)
+        try:
+            worker.await_healthy()
+            address = f"127.0.0.1:{free_ports(1)[0]}"
+            load = ["tests.bench.lookups_load", brokers, stream.name, str(FLOW), str(HISTORY * BATCH // 100)]
+            with (
+                running([sys.executable, "-m", "tests.bench.lookups_echo", address]),
+                running([sys.executable, "-m", *load, str(HISTORY * BATCH)]),
+            ):
+                return _measured(worker, address, stream.name)
+        finally:
+            worker.close()
+
+
+def _measured(worker: Worker, echo_address: str, stream: str) -> tuple[list[Goal], str]:
+    channel = grpc.insecure_channel(worker.address)
+    stub = lookups_pb2_grpc.LookupsStub(channel)
+    echo_channel = grpc.insecure_channel(echo_address)
+    grpc.channel_ready_future(echo_channel).result(30)
+    echo = echo_channel.unary_unary(METHOD)
+    selects = [
+        f"SELECT SUM(qty) AS v, COUNT(*) AS c FROM {stream} [RANGE 1 SECOND] WHERE ticker = 't{number}'"
+        for number in range(50)
+    ]
+    requests = [lookups_pb2.LookupRequest(select=select) for select in selects]
+    for request in requests * 2:
+        stub.Lookup(request)
+    first = stub.Lookup(requests[0]).watermark_ms
+    bare, looked = [], []
+    for number in range(CALLS):  # by turns, so that both see the same machine
+        payload = requests[number % len(requests)].SerializeToString()
+        bare.append(timed(lambda payload=payload: echo(payload)))
+        looked.append(timed(lambda number=number: stub.Lookup(requests[number % len(requests)])))
+    last = stub.Lookup(requests[0]).watermark_ms
+    many = _many(stub, stream)
+    figures = {p: (np.percentile(bare, p) * 1e3, np.percentile(looked, p) * 1e3) for p in (50, 99)}
+    goals = [
+        Goal(
+            f"single lookups, p{p}, {FLOW:,} rows a second flowing",
+            f"{goal} times a bare echo or less",
+            f"{slow / quick:.2f} ({slow:.2f} ms, {quick:.2f} ms)",
+            slow / quick <= goal,
+        )
+        for (p, (quick, slow)), goal in zip(figures.items(), (P50_GOAL, P99_GOAL), strict=True)
+    ]
+    goals.append(
+        Goal(
+            f"LookupMany, {MANY:,} in a call",
+            f"{MANY_GOAL:,} lookups a second or more",
+            f"{many:,.0f}",
+            many >= MANY_GOAL,
+        )
+    )
+    text = f"While single lookups were measured, event time went on by {last - first:,} ms."
+    return goals, text
+
+
+def _many(stub: lookups_pb2_grpc.LookupsStub, stream: str) -> float:
+    chance = np.random.default_rng(4)
+    select = f"SELECT ticker, SUM(qty) AS v, COUNT(*) AS c FROM {stream} [RANGE 1 SECOND] GROUP BY ticker"
+    requests = []
+    for _ in range(8):
+        keys = pa.array([f"t{number}" for number in chance.integers(0, KEYS, MANY)])
+        ranges = chance.integers(10, 1000, MANY).tolist()
+        requests.append(lookups_pb2.LookupManyRequest(lookups=[Many(select, keys, ranges).to_proto()]))
+    for request in requests:
+        stub.LookupMany(request)
+    seconds = [timed(lambda n=number: stub.LookupMany(requests[n % 8])) for number in range(MANY_CALLS)]
+    return MANY / float(np.median(seconds))

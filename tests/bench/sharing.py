@@ -1,0 +1,71 @@
+"""Shared aggregation: what thousands of windows of one signature cost beside one of them.
+
+Batches of 16,384 rows at 100,000 rows per second of event time go into shared operators, which are advanced after
+each; what they publish is the stair. Rates are rows per CPU second. Loads that are compared take turns, and medians
+count, since other processes on the machine cost CPU time too (they share its caches).
+
+``make bench-sharing`` measures everything and refreshes docs/benchmarks.md; ``python -m tests.bench.sharing NAME ...``
+measures some parts only and prints what they give.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from tests.bench import parts, seed_levels, seed_windows, sharing_curves, sharing_goals
+from tests.bench.parts import Part
+from tests.bench.report import HEAD, as_text, conclude
+
+CURVES = {
+    "core": sharing_goals.core,
+    "many": sharing_goals.many,
+    "different": sharing_goals.different,
+    "grouping": sharing_goals.grouping,
+    "windows": sharing_curves.windows,
+    "slides": sharing_curves.slides,
+    "keys": sharing_curves.keys,
+    "signatures": sharing_curves.signatures,
+}
+SEEDS = {
+    "seed-times": seed_windows.times,
+    "seed-memory": seed_windows.memory,
+    "seed-groups": seed_windows.group_counts,
+    "levels": seed_levels.experiment,
+}
+ALL: dict[str, Callable[[], Part]] = {**CURVES, **SEEDS}
+
+
+def everything() -> int:
+    return publish(dict(zip(ALL, parts.run(ALL), strict=True)))
+
+
+def publish(done: Mapping[str, Part]) -> int:
+    """Pictures, tables and goals of all parts into docs/, and the exit code."""
+    parts.plot("sharing", [panel for name in CURVES for panel in done[name].panels])
+    parts.plot("sharing-seeds", [panel for name in SEEDS for panel in done[name].panels])
+    tables = [table for part in done.values() for table in part.tables]
+    pictures = "![rates and memory](plots/sharing.svg)\n\n![the papers' experiments](plots/sharing-seeds.svg)"
+    introduction, _, _ = (__doc__ or "").partition("\n\n``make")
+    text = "\n\n".join([introduction, pictures, *tables])
+    return conclude("sharing", "Shared aggregation", text, [goal for part in done.values() for goal in part.goals])
+
+
+def some(names: Sequence[str]) -> int:
+    unknown = [name for name in names if name not in ALL]
+    if unknown:
+        print(f"no part {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)
+        return 2
+    done = parts.run({name: ALL[name] for name in names})
+    for part in done:
+        print("\n\n".join(part.tables))
+    goals = [goal for part in done for goal in part.goals]
+    print(as_text([HEAD, *(goal.row for goal in goals)]))
+    return 0 if all(goal.is_met for goal in goals) else 1
+
+
+if __name__ == "__main__":
+    pa.array([1])  # the first array imports pandas where it is installed: start-up, not running
+    sys.exit(some(sys.argv[1:]) if sys.argv[1:] else everything())

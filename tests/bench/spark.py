@@ -1,0 +1,169 @@
+"""Operators on Spark: a backlog drained with 1 to 10,000 windows, and by Spark's own windows (``make bench-spark``)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+
+from services.windows.registry import Registry
+from stairwise.platform import kafka, topics
+from stairwise.schema import Stream
+from stairwise.system.broker import Broker
+from stairwise.system.installation import find_installation
+from stairwise.system.launch import await_healthy, launch, stop
+from stairwise.system.ports import free_ports
+from tests.bench import spark_backlog as backlog
+from tests.bench.report import PLOTS, Goal, conclude
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+ROWS = 20_000_000
+MESSAGES = ROWS // backlog.ROWS_PER_MESSAGE
+PER_BATCH = 100
+COUNTS = (1, 100, 1_000, 10_000)
+WARM_UP = 2
+"""How many batches are left out."""
+
+SMALL_BATCH = 8
+"""With so many messages in a batch, ours and Spark's own windows are compared: larger ones take theirs minutes."""
+SMALL_MESSAGES = 160
+OWN_SECONDS = 120.0
+OWN = {1: "4g", 10: "8g", 50: "14g"}
+"""How many of Spark's own windows with how much memory."""
+
+
+@contextmanager
+def broker_at(directory: Path) -> Iterator[str]:
+    broker = Broker(find_installation(os.environ), directory / "broker", *free_ports(2))
+    broker.prepare()
+    running = launch(broker.part(), directory)
+    try:
+        await_healthy(running)
+        yield broker.address
+    finally:
+        stop(running)
+
+
+class Bench:
+    def __init__(self, brokers: str, directory: Path) -> None:
+        self.brokers, self.directory = brokers, directory
+        self.registry = Registry(brokers)
+        self._runs = 0
+
+    def ours(self, what: str, windows: Sequence[str], messages: int = MESSAGES, per_batch: int = PER_BATCH) -> float:
+        """Rows a second with these windows."""
+        stream = self._written(windows, messages)
+        place = self.directory / f"run{self._runs}"
+        arguments = [self.brokers, str(place), str(messages), str(per_batch)]
+        batches = json.loads(_child("tests.bench.spark_ours", arguments))[WARM_UP:]
+        rate = _rate(sum(taken for taken, _ in batches), sum(spent for _, spent in batches) / 1000)
+        self._forget(stream)
+        print(f"  {what}: {rate / 1e6:.2f} M rows/s", flush=True)
+        return rate
+
+    def own(self, windows: Sequence[tuple[int, int]]) -> float:
+        """Rows a second of Spark's own windows."""
+        stream = self._written([], SMALL_MESSAGES)
+        memory = OWN[len(windows)]
+        place = self.directory / f"own{self._runs}"
+        arguments = [self.brokers, str(place), topics.sequenced(stream), str(SMALL_BATCH), str(OWN_SECONDS), memory]
+        done = json.loads(_child("tests.bench.spark_windows", [*arguments, json.dumps(windows)]))
+        rate = _rate(done["messages"], done["seconds"])
+        self._forget(stream)
+        print(f"  Spark's own, {len(windows)} windows with {memory} of memory: {rate:,.0f} rows/s", flush=True)
+        return rate
+
+    def _written(self, windows: Sequence[str], messages: int) -> Stream:
+        self._runs += 1
+        stream = backlog.declare(self.registry, f"b{self._runs}", windows)
+        backlog.write(self.brokers, stream, self.registry.catalogue.version, messages)
+        return stream
+
+    def _forget(self, stream: Stream) -> None:
+        """The next run must not read it again."""
+        names = [name for name, r in self.registry.catalogue.queries.items() if stream in r.query.streams]
+        self.registry.execute("".join(f"DROP QUERY {name}; " for name in names) + f"DROP STREAM {stream.name}")
+        topics.delete(kafka.admin(self.brokers), topics.topics_of(stream))
+
+
+def _rate(messages: float, seconds: float) -> float:
+    return messages * backlog.ROWS_PER_MESSAGE / seconds if seconds else 0.0
+
+
+def _child(module: str, arguments: Sequence[str]) -> str:
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{module} failed:\n{done.stderr[-3000:]}")
+    return done.stdout.strip().splitlines()[-1]
+
+
+def windows_of(pairs: Sequence[tuple[int, int]]) -> list[str]:
+    return [f"RANGE {w} SECONDS SLIDE {b} SECONDS" for w, b in pairs]
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="bench-spark-") as name, broker_at(Path(name)) as brokers:
+        bench = Bench(brokers, Path(name))
+        print(f"draining {ROWS:,} rows", flush=True)
+        abrupt = {n: bench.ours(f"abrupt, {n:,} windows", backlog.abrupt(n)) for n in COUNTS}
+        different = {n: bench.ours(f"all different, {n:,} windows", backlog.different(n)) for n in COUNTS}
+        print(f"beside Spark's own windows, {SMALL_BATCH} messages in a batch", flush=True)
+        own, ours = {}, {}
+        for count in OWN:
+            pairs = backlog.usual(count)
+            ours[count] = bench.ours(f"ours, {count} windows", windows_of(pairs), SMALL_MESSAGES, SMALL_BATCH)
+            own[count] = bench.own(pairs)
+    plot(abrupt, different)
+    ratio = abrupt[10_000] / abrupt[1]
+    goals = [
+        Goal("10,000 windows (abrupt) beside one", "≥ 85 %", f"{ratio:.0%}", ratio >= 0.85),
+        Goal(
+            "one window, 60 s by 1 s, beside Spark's own", "≥ 20 ×", f"{ours[1] / own[1]:.0f} ×", ours[1] >= 20 * own[1]
+        ),
+        Goal("50 windows beside Spark's own", "≥ 100 ×", f"{ours[50] / own[50]:.0f} ×", ours[50] >= 100 * own[50]),
+    ]
+    text = f"""
+{ROWS / 1e6:.0f} million rows in Arrow messages of {backlog.ROWS_PER_MESSAGE:,}, {backlog.KEYS:,} keys, SUM by key,
+drained by operators in `local[2]`; rows a second by the time of the micro-batches, the first {WARM_UP} left out.
+
+| windows | 1 | 100 | 1,000 | 10,000 |
+|---|---|---|---|---|
+| seed's abrupt set | {" | ".join(f"{abrupt[n] / 1e6:.2f} M" for n in COUNTS)} |
+| all different, ranges to 1 hour | {" | ".join(f"{different[n] / 1e6:.2f} M" for n in COUNTS)} |
+
+Beside Spark's own `window()`, one streaming query for each window, with the same batches of {SMALL_BATCH} messages:
+
+| windows | ours | Spark's own | its memory |
+|---|---|---|---|
+{chr(10).join(f"| {n} | {ours[n]:,.0f} | {own[n]:,.0f} | {OWN[n]} |" for n in OWN)}
+
+![rows a second against the number of windows](plots/spark.svg)
+"""
+    return conclude("spark", "Operators on Spark", text, goals)
+
+
+def _times(name: str, ours: float, own: float, wanted: int) -> Goal:
+    return Goal(name, f"≥ {wanted} ×", f"{ours / own:.0f} ×", ours >= wanted * own)
+
+
+def plot(abrupt: dict[int, float], different: dict[int, float]) -> None:
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for label, rates in (("abrupt", abrupt), ("all different", different)):
+        axes.plot(list(rates), [rate / 1e6 for rate in rates.values()], "o-", label=label)
+    axes.set(xscale="log", xlabel="windows", ylabel="million rows a second", ylim=(0, None))
+    axes.legend()
+    figure.savefig(PLOTS / "spark.svg", bbox_inches="tight")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

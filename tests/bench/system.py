@@ -1,0 +1,296 @@
+"""The whole system, from one JSON object a message to final results at a subscriber (``make bench-system``).
+
+Counts the CPU seconds of ingest, windows, operators (Spark's JVM and its Python workers) and results, not those of the
+broker, the producer and the subscriber. A case that takes too long is stopped; what it costs is then told by the events
+whose results had become final. Operators evaluates query by query for now: the cases of many windows say what that
+costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from stairwise.client import Client, Update
+from stairwise.errors import StairwiseError
+from stairwise.platform import kafka, topics
+from stairwise.system import state
+from tests.bench.report import HEAD, Goal, as_text, conclude
+
+START = 1_700_000_000_000
+EVENTS_A_SECOND = 10_000
+"""Of event time."""
+KEYS = 1_000
+PARTITIONS = 4
+WINDOWS = (1, 50, 10_000)
+WARM_UP = 300_000
+EVENTS = 1_000_000
+LIMIT = 60.0
+"""For how many seconds a case may run, its warm-up not counted."""
+PATIENCE = 90.0
+"""For how many seconds the first results of a case are waited for."""
+LATENCY_SECONDS = 40
+WARM_SECONDS = 15
+BAR = 3.5
+
+OTHERS = """
+| system | 60 s / 60 s | 60 s / 1 s | 10 windows | 50 windows |
+|---|---|---|---|---|
+| Flink SQL 2.3, heap state | 6.3-6.8 | 13-15 | 24-31 | 203 |
+| Flink SQL, RocksDB | | 26 | 45 | |
+| Kafka Streams 4.3, RocksDB | 11 | 227 | 219 | 5,300 |
+| bytewax, 2 processes | 28 | 167 | 339 | 3,500 |
+| quixstreams, 2 processes | 111 | 2,090 | 2,870 | 30,700 |
+""".strip()
+STAIRWISE = (sys.executable, "-m", "stairwise.cli.main")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a number of windows cost."""
+
+    windows: int
+    events: int
+    """Whose results became final while it was measured."""
+    cpu: dict[str, float]
+    """CPU seconds by part."""
+    is_whole: bool
+
+    @property
+    def cost(self) -> float:
+        """CPU seconds per million events."""
+        return sum(self.cpu.values()) / self.events * 1e6 if self.events else float("inf")
+
+    @property
+    def figure(self) -> str:
+        if not self.events:
+            return f"nothing final within {PATIENCE:.0f} s"
+        return f"{self.cost:,.1f}" + ("" if self.is_whole else f" (stopped after {self.events:,} events)")
+
+    @property
+    def row(self) -> str:
+        each = [f"{self.cpu.get(part, 0.0) / max(1, self.events) * 1e6:,.2f}" for part in PARTS]
+        return f"| {self.windows:,} | {' | '.join(each)} | {self.figure} |"
+
+
+PARTS = ("ingest", "operators", "results", "windows")
+
+
+@dataclass
+class Bench:
+    directory: Path
+    client: Client
+    _seen: dict[int, float] = field(default_factory=dict)
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds so far, by part, of its process and all below it."""
+        known = state.read(self.directory)
+        assert known is not None
+        found = {}
+        for part in known.parts:
+            if part.name in PARTS and part.process is not None:
+                found[part.name] = sum(map(self._spent, _family(part.process.pid)))
+        return found
+
+    def _spent(self, process: psutil.Process) -> float:
+        """Of a process that has ended since, what was known last."""
+        try:
+            times = process.cpu_times()
+            self._seen[process.pid] = times.user + times.system
+        except psutil.NoSuchProcess:
+            pass
+        return self._seen.get(process.pid, 0.0)
+
+    def case(self, windows: int) -> Case:
+        """Declare, warm up, publish, and wait for the last report or for the time to be up."""
+        stream = f"load{windows}"
+        self._declare(stream, windows)
+        with self.client.subscribe(f"{stream}_0", "earliest", encoding="arrow") as updates:
+            progress = _Progress(updates)
+            self._publish(stream, 0, WARM_UP)
+            if not progress.reaches(START + (WARM_UP // EVENTS_A_SECOND - 1) * 1_000, PATIENCE):
+                return Case(windows, 0, {}, is_whole=False)
+            before, since = self.cpu(), progress.time
+            feeding = threading.Thread(target=self._publish, args=(stream, WARM_UP, EVENTS))
+            feeding.start()
+            last = START + ((WARM_UP + EVENTS) // EVENTS_A_SECOND - 1) * 1_000
+            is_whole = progress.reaches(last, LIMIT)
+            after = self.cpu()
+            feeding.join()
+        events = (progress.time - since) // 1_000 * EVENTS_A_SECOND
+        return Case(windows, events, {part: after[part] - before.get(part, 0.0) for part in after}, is_whole)
+
+    def latencies(self) -> np.ndarray:
+        """Milliseconds from when a report was due to the subscriber, at a steady rate."""
+        self.client.execute(f"{_stream('live')} CREATE QUERY live_0 AS {_select('live', 'TUMBLE 1 SECOND')};")
+        stopping = threading.Event()
+        feeding = threading.Thread(target=_feed, args=(self.client.addresses.brokers, stopping))
+        found: list[tuple[float, int]] = []
+        feeding.start()
+        try:
+            with self.client.subscribe("live_0", "earliest", encoding="arrow") as updates:
+                for update in updates:
+                    found.append((time.time() * 1_000, update.time))
+                    if len(found) >= WARM_SECONDS + LATENCY_SECONDS:
+                        break
+        finally:
+            stopping.set()
+            feeding.join()
+        return np.array([came - due for came, due in found[WARM_SECONDS:]])
+
+    def _declare(self, stream: str, windows: int) -> None:
+        chance = random.Random(windows)
+        kinds = ["RANGE 60 SECONDS SLIDE 1 SECOND"]
+        while len(kinds) < windows:
+            slide = chance.randint(1, 10)
+            kinds.append(f"RANGE {chance.randint(slide * 1000, 60_000)} ms SLIDE {slide} SECONDS")
+        queries = [f"CREATE QUERY {stream}_{i} AS {_select(stream, kind)};" for i, kind in enumerate(kinds)]
+        self.client.execute(_stream(stream) + "\n".join(queries))
+
+    def _publish(self, stream: str, first: int, count: int) -> None:
+        producer = kafka.producer(self.client.addresses.brokers, linger_ms=20)
+        topic = topics.incoming(stream)
+        for number in range(first, first + count):
+            at, key = START + number * 1_000 // EVENTS_A_SECOND, number * 7 % KEYS
+            value = b'{"ts":%d,"k":"key%d","x":%d}' % (at, key, number % 1_009)
+            while True:
+                try:
+                    producer.produce(topic, value, partition=key % PARTITIONS)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+        producer.flush(120)
+
+
+class _Progress(threading.Thread):
+    """How far the reports of a subscription have come."""
+
+    def __init__(self, updates: Iterator[Update]) -> None:
+        super().__init__(daemon=True)
+        self.time = START
+        self._updates = updates
+        self._changed = threading.Condition()
+        self.start()
+
+    def run(self) -> None:
+        try:
+            for update in self._updates:
+                with self._changed:
+                    self.time = update.time
+                    self._changed.notify_all()
+        except StairwiseError as error:
+            print("the subscription ended:", error, file=sys.stderr)
+
+    def reaches(self, time_: int, within: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self.time >= time_, within)
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _stream(name: str) -> str:
+    return f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts PARTITIONS {PARTITIONS};\n"
+
+
+def _select(stream: str, window: str) -> str:
+    return f"SELECT k, SUM(x) AS s, COUNT(*) AS n, MIN(x) AS least, MAX(x) AS most FROM {stream} [{window}] GROUP BY k"
+
+
+def _feed(brokers: str, stopping: threading.Event) -> None:
+    """Rows that happen now, at a steady rate."""
+    producer = kafka.producer(brokers, linger_ms=5)
+    begun, number = time.monotonic(), 0
+    while not stopping.is_set():
+        now = int(time.time() * 1_000)
+        for key in range(100):
+            value = b'{"ts":%d,"k":"key%d","x":%d}' % (now, key, number)
+            producer.produce(topics.incoming("live"), value, partition=key % PARTITIONS)
+            number += 1
+        producer.poll(0)
+        time.sleep(max(0.0, begun + number / EVENTS_A_SECOND - time.monotonic()))
+    producer.flush(30)
+
+
+@contextmanager
+def system(directory: Path) -> Iterator[Bench]:
+    """All services and a broker, started as a user would."""
+    environment = {**os.environ, "STAIRWISE_DIR": str(directory)}
+    up, down = [*STAIRWISE, "up", "--detach", "--port-base", "0"], [*STAIRWISE, "down"]
+    subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL)
+    try:
+        with Client.connect(directory=directory, environ={}) as client:
+            yield Bench(directory, client)
+    finally:
+        subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
+
+
+def alone(windows: int) -> Case:
+    """A case on a system of its own, so that none pays for the queries of another."""
+    with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
+        try:
+            return bench.case(windows)
+        except StairwiseError as error:
+            print(f"{windows:,} windows: {error}", file=sys.stderr)
+            return Case(windows, 0, {}, is_whole=False)
+
+
+def delay_goals() -> list[Goal]:
+    with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
+        p50, p99 = np.percentile(bench.latencies(), [50, 99])
+    rate = f"beyond the due time at {EVENTS_A_SECOND:,} rows a second"
+    return [
+        Goal(f"delay {rate}, p50", "< 1,500 ms", f"{p50:,.0f} ms", bool(p50 < 1_500)),
+        Goal(f"delay {rate}, p99", "< 3,000 ms", f"{p99:,.0f} ms", bool(p99 < 3_000)),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The cost and the delay of the whole system.")
+    parser.add_argument("--only", metavar="WINDOWS|delay", help="one case; the page of figures stays as it is")
+    only = parser.parse_args().only
+    cases = [alone(windows) for windows in WINDOWS if only in (None, str(windows))]
+    goals = [
+        Goal(f"{c.windows:,} windows, CPU s per million events", f"≤ {BAR}", c.figure, c.is_whole and c.cost <= BAR)
+        for c in cases
+    ]
+    goals += delay_goals() if only in (None, "delay") else []
+    table = "\n".join(
+        [f"| windows | {' | '.join(PARTS)} | all |", f"|{'---|' * (len(PARTS) + 2)}", *(c.row for c in cases)]
+    )
+    if only is not None:
+        print(table, as_text([HEAD, *(goal.row for goal in goals)]), sep="\n")
+        return 0 if all(goal.is_met for goal in goals) else 1
+    text = (
+        f"One JSON object a message, {KEYS:,} keys, {EVENTS_A_SECOND:,} events a second of event time; SUM, COUNT, "
+        "MIN, MAX by key over windows of up to 60 s that slide by up to 10 s, and one subscriber. CPU seconds per "
+        f"million events after {WARM_UP:,} that warm up, by part; the broker is not counted. A case is stopped after "
+        f"{LIMIT:.0f} s. Operators still evaluates query by query: what many windows cost shows that, not what "
+        f"sharing makes of them (see bench-sharing).\n\n{table}\n\n"
+        "What other systems need for such windows (CPU seconds per million events, warm-up included, measured once on "
+        "two cores of the same kind, each as its user would write it; above 100 only an order of magnitude):\n\n"
+        f"{OTHERS}"
+    )
+    return conclude("system", "The whole system", text, goals)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

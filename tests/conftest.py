@@ -1,0 +1,15 @@
+"""What all tests share: how many cases the property tests generate."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # with it, a process started beside gRPC threads may be lost
+
+from hypothesis import HealthCheck, settings
+
+_PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("quick", max_examples=10, deadline=None, suppress_health_check=_PATIENT)
+settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=_PATIENT)
+settings.register_profile("long", max_examples=1000, deadline=None, suppress_health_check=_PATIENT)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -1,0 +1,86 @@
+"""What the client publishes is what Kafka holds, in the partition that PARTITION BY says."""
+
+from __future__ import annotations
+
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from confluent_kafka import TopicPartition
+
+from stairwise.client import Publisher, PublishError
+from stairwise.platform import kafka, topics
+from stairwise.schema import Column, Stream, Type
+from stairwise.streams.messages import MessageDecoder
+from stairwise.streams.partition import partition_of
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture
+def stream(broker) -> Stream:
+    columns = (Column("k", Type.STRING), Column("v", Type.BIGINT))
+    stream = Stream(f"p{uuid.uuid4().hex[:8]}", columns, partition_by="k", partitions=3)
+    topics.ensure(kafka.admin(broker.bootstrap), {topics.incoming(stream.name): stream.partitions})
+    return stream
+
+
+def held(brokers: str, stream: Stream) -> dict[int, list[bytes]]:
+    """The values of each partition."""
+    consumer = kafka.consumer(brokers, uuid.uuid4().hex, enable_partition_eof=True)
+    values: dict[int, list[bytes]] = {p: [] for p in range(stream.partitions)}
+    partitions = [TopicPartition(topics.incoming(stream.name), p, 0) for p in values]
+    try:
+        for message in kafka.read_to_end(consumer, partitions):
+            values[message.partition()].append(message.value())
+    finally:
+        consumer.close()
+    return values
+
+
+def test_rows_and_lines_of_a_key_share_a_partition_in_order(broker, stream: Stream) -> None:
+    publisher = Publisher(broker.bootstrap, stream)
+    publisher.send({"k": "a", "v": 1})
+    publisher.send_lines([b'{"v": 2, "k": "a"}', b'{"k": "b",  "v":3 }', b"not json"])
+    publisher.flush()
+    expected: dict[int, list[bytes]] = {p: [] for p in range(stream.partitions)}
+    expected[partition_of("a", 3)] += [b'{"k":"a","v":1}', b'{"v": 2, "k": "a"}']
+    expected[partition_of("b", 3)] += [b'{"k": "b",  "v":3 }']
+    expected[partition_of(None, 3)] += [b"not json"]
+    assert held(broker.bootstrap, stream) == expected
+
+
+def test_lines_of_a_partition_share_a_message_of_at_most_so_many_rows(broker, stream: Stream) -> None:
+    publisher = Publisher(broker.bootstrap, stream)
+    publisher.send_blocks([b'{"k":"a","v":%d}' % n for n in range(5)], 2)
+    publisher.flush()
+    expected = [b'{"k":"a","v":0}\n{"k":"a","v":1}', b'{"k":"a","v":2}\n{"k":"a","v":3}', b'{"k":"a","v":4}']
+    assert held(broker.bootstrap, stream)[partition_of("a", 3)] == expected
+
+
+def test_a_table_goes_by_its_key_in_messages_that_ingest_reads(broker, stream: Stream) -> None:
+    publisher = Publisher(broker.bootstrap, stream)
+    keys = pa.array(["a", "b", None, "a"] * 3).dictionary_encode()
+    publisher.send_table(pa.table({"v": range(12), "k": keys}), rows=5)
+    publisher.send_columns([b'{"k":"b","v":12}', b"bad"], rows=5)
+    publisher.flush()
+    decoder = MessageDecoder(stream)
+    found: dict[int, list[tuple[str | None, int]]] = {}
+    for partition, values in held(broker.bootstrap, stream).items():
+        for block in decoder.decode(values, np.zeros(len(values), np.int64), lambda _: None):
+            found.setdefault(partition, []).extend((r["k"], r["v"]) for r in block.rows.to_pylist())
+            assert all(bad.reason.code.name == "MALFORMED" for bad in block.bad)
+    rows = [*zip(["a", "b", None, "a"] * 3, range(12), strict=True), ("b", 12)]
+    assert found == {p: [row for row in rows if partition_of(row[0], 3) == p] for p in found}
+    assert sum(map(len, found.values())) == 13
+
+
+def test_a_row_that_kafka_does_not_take_is_reported_and_the_others_are_there(broker, stream: Stream) -> None:
+    publisher = Publisher(broker.bootstrap, stream)
+    publisher.send({"k": "a" * (kafka.MAX_MESSAGE + 1)})
+    publisher.send({"k": "a"})
+    with pytest.raises(PublishError, match="1 rows did not reach stream"):
+        publisher.flush()
+    publisher.flush()
+    assert [value for values in held(broker.bootstrap, stream).values() for value in values] == [b'{"k":"a"}']

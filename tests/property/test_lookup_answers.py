@@ -1,0 +1,233 @@
+"""Every answer equals the oracle's at its watermark: any window, any key, in any number of partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stairwise.cql.query import Select
+from stairwise.errors import StairwiseError
+from stairwise.lookups.answer import put_in_order
+from stairwise.lookups.gather import least_watermark, look_up
+from stairwise.lookups.parts import OutOfReachError, aligned
+from stairwise.lookups.past import Past, Retain
+from stairwise.lookups.statement import Lookup, read_lookup
+from stairwise.operators.lines import _plain
+from stairwise.schema import DAWN, Column, Stream, Type
+from stairwise.windows.spec import RowsWindow
+from tests.oracle.relations import View, answer
+from tests.oracle.rows import OracleRow
+from tests.oracle.values import to_json
+from tests.oracle.windows import Moment
+
+COLUMNS = (
+    Column("ts", Type.TIMESTAMP, nullable=False),
+    Column("k", Type.STRING),
+    Column("n", Type.BIGINT),
+    Column("x", Type.DOUBLE),
+)
+STREAM = Stream("s", COLUMNS, timestamp_by="ts", lateness=3)
+FOREVER = Retain(2**60, 2**60)
+
+SELECTS = [
+    "k, COUNT(*), SUM(n), AVG(x), MAX(n), MIN(x)",
+    "k, COUNT(n), SUM(x), VARIANCE(n)",
+    "k, FIRST(n), LAST(x), MEDIAN(n), COUNT(DISTINCT n)",
+]
+WINDOWS = ["[RANGE 7 ms]", "[RANGE 40 ms]", "[RANGE 9 ms LAG 4 ms]", "[FROM 10]", "[FROM 5 UNTIL 20]", "[ROWS 5]"]
+WHERES = ["", "WHERE n > 0", "WHERE k = 'a'", "WHERE k IN ('a', 'c') AND x > 0"]
+HAVINGS = [
+    "",
+    "HAVING COUNT(*) > 2",
+    "HAVING SUM(n) >= 5 AND COUNT(*) < 9",
+    "HAVING MAX(n) > 1",
+    "HAVING MIN(x) < 0.5",
+    "HAVING SUM(x) > 1.5",
+    "HAVING 3 <= COUNT(n)",
+]
+KEYS = st.sampled_from(["a", "b", "c", None])
+NUMBERS = st.none() | st.integers(0, 4) | st.sampled_from([-1, 2**40, 2**63 - 1])
+DOUBLES = st.none() | st.sampled_from([0.1, 0.5, 2.0, 1e16, 0.0]) | st.sampled_from([-1.5, float("inf")])
+GOOD = st.none() | st.integers(0, 4)
+
+
+@dataclass(frozen=True)
+class History:
+    """The on-time rows of each partition in their batches."""
+
+    batches: list[tuple[int, list[tuple[Any, ...]]]]
+    partitions: int
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    partitions = draw(st.sampled_from([1, 2, 3]))
+    numbers = draw(st.sampled_from([NUMBERS, GOOD]))
+    highest = [0] * partitions
+    batches = []
+    for _ in range(draw(st.integers(1, 6))):
+        partition = draw(st.integers(0, partitions - 1))
+        rows = []
+        for _ in range(draw(st.integers(0, 8))):
+            ts = highest[partition] + draw(st.integers(-3, 6))
+            highest[partition] = max(highest[partition], ts)
+            rows.append((ts, draw(KEYS), draw(numbers), draw(DOUBLES)))
+        batches.append((partition, rows))
+    return History(batches, partitions)
+
+
+class Held:
+    """Partitions as a worker holds them, and the same rows for the oracle."""
+
+    def __init__(self, history: History, retain: Retain = FOREVER) -> None:
+        self.stream = replace(STREAM, partitions=history.partitions)
+        self.pasts = {number: Past(self.stream, number, retain) for number in range(history.partitions)}
+        self.rows: list[OracleRow] = []
+        self._highest = dict.fromkeys(self.pasts, -(10**6))
+        self._sequence = dict.fromkeys(self.pasts, 0)
+
+    def take(self, partition: int, rows: list[tuple[Any, ...]]) -> None:
+        for row in rows:
+            self.rows.append(OracleRow(row[0], partition, self._sequence[partition], row))
+            self._sequence[partition] += 1
+        self._highest[partition] = max([self._highest[partition], *(row[0] for row in rows)])
+        columns = [pa.array([row[i] for row in rows], c.type.arrow) for i, c in enumerate(COLUMNS)]
+        batch = pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema)
+        self.pasts[partition].take(batch, self._highest[partition] - STREAM.lateness - 1)
+
+    def read(self, text: str) -> Lookup:
+        return read_lookup(text, {"s": self.stream})
+
+    def expected(self, lookup: Lookup, at: int) -> list[dict[str, Any]]:
+        """The oracle's answer at an instant."""
+        past = sorted((row for row in self.rows if row.ts <= at), key=lambda row: row.order)
+        found = answer(at_every_instant(lookup.select), View({"s": past}, Moment(at), -(10**7)))
+        names = [output.name for output in lookup.select.outputs]
+        return [dict(zip(names, map(to_json, row.values), strict=True)) for row in found]
+
+
+def at_every_instant(select: Select) -> Select:
+    """The same with a window that reports at every instant, as a lookup may be asked for any."""
+    (source,) = select.inputs
+    by_rows = isinstance(source.window, RowsWindow)
+    slide = {"row_slide": None, "time_slide": 1} if by_rows else {"slide": 1}
+    return replace(select, inputs=(replace(source, window=replace(source.window, **slide)),))  # type: ignore[type-var]
+
+
+def as_dicts(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    columns = [_plain(column) for column in rows.columns]
+    return [dict(zip(rows.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> str:
+    select, group = draw(st.sampled_from(SELECTS)), " GROUP BY k"
+    having = draw(st.sampled_from(HAVINGS))
+    if draw(st.booleans()) and not having:
+        select, group = select.removeprefix("k, "), ""
+    window = draw(st.sampled_from(WINDOWS))
+    return f"SELECT {select} FROM s {window} {draw(st.sampled_from(WHERES))}{group} {having}"
+
+
+@given(history=histories(), data=st.data())
+def test_an_answer_is_the_oracles_at_its_watermark(history: History, data: st.DataObject) -> None:
+    held = Held(history)
+    lookups = [held.read(text) for text in data.draw(st.lists(statements(), min_size=1, max_size=2))]
+    for partition, rows in history.batches:
+        held.take(partition, rows)
+        at = least_watermark(held.pasts.values()) - data.draw(st.sampled_from([0, 0, 3]))
+        for lookup in lookups * 2:  # the second time from a shelf, if it can have one
+            assert as_dicts(look_up(lookup, at, held.pasts)) == held.expected(lookup, at), lookup.text
+
+
+def test_a_filter_counts_what_every_partition_has_also_when_one_makes_its_structure_halfway() -> None:
+    """A key that is below the bound in each partition and above it over both."""
+    rows = [[(time, "a", 1, 0.5) for time in range(start, start + 10)] for start in (0, 100)]
+    held = Held(History([], 2))
+    for partition in (0, 1):
+        for batch in rows:
+            held.take(partition, batch)
+            held.take(partition, [(batch[-1][0] + 50, None, None, None)])
+    at = least_watermark(held.pasts.values())
+    lookup = held.read("SELECT k, COUNT(*) FROM s [FROM 90] GROUP BY k HAVING COUNT(*) > 15")
+    for _ in range(6):
+        assert as_dicts(look_up(lookup, at, held.pasts)) == held.expected(lookup, at) != []
+
+
+@given(history=histories(), data=st.data())
+def test_keys_that_are_asked_one_by_one_are_answered_in_their_order(history: History, data: st.DataObject) -> None:
+    held = Held(history)
+    for partition, rows in history.batches:
+        held.take(partition, rows)
+    at = least_watermark(held.pasts.values())
+    text = "SELECT k, COUNT(*) AS c, SUM(n) AS s, MAX(n) AS m FROM s [RANGE 20 ms] GROUP BY k"
+    lookup = held.read(text)
+    asked = data.draw(st.lists(st.sampled_from(["a", "b", "c", "z", None]), min_size=1, max_size=6))
+    ranges = data.draw(st.none() | st.lists(st.integers(1, 60), min_size=len(asked), max_size=len(asked)))
+    keys = pa.RecordBatch.from_arrays([pa.array(asked, pa.string())], names=["k0"])
+    each = None if ranges is None else np.array(ranges)
+    parts = aligned(list(held.pasts.values()), lookup, at, keys, each)
+    found = as_dicts(put_in_order(lookup, at, keys, [parts]))
+    apart = [aligned([past], lookup, at, keys, each) for past in held.pasts.values()]
+    assert as_dicts(put_in_order(lookup, at, keys, apart)) == found
+    for key, length, row in zip(asked, ranges or [20] * len(asked), found, strict=True):
+        rows = {r["k"]: r for r in held.expected(lookup.with_range(length), at)}
+        assert row == rows.get(key, {"k": key, "c": 0, "s": None, "m": None})
+
+
+@given(history=histories(), keep=st.integers(1, 40), text=statements())
+def test_what_is_no_longer_kept_is_an_error_and_never_a_wrong_answer(history: History, keep: int, text: str) -> None:
+    held = Held(history, Retain(keep, 2**60))
+    lookup = held.read(text)
+    for partition, rows in history.batches:
+        held.take(partition, rows)
+        at = least_watermark(held.pasts.values())
+        try:
+            found = as_dicts(look_up(lookup, at, held.pasts))
+        except OutOfReachError:
+            assert any(past.horizon > DAWN for past in held.pasts.values())
+            continue
+        assert found == held.expected(lookup, at)
+
+
+def test_memory_is_bounded_by_bytes_too() -> None:
+    stream = replace(STREAM, partitions=1)
+    past = Past(stream, 0, Retain(2**60, 200_000))
+    lookup = read_lookup("SELECT k, SUM(n) FROM s [RANGE 50 ms] GROUP BY k", {"s": stream})
+    for start in range(0, 200_000, 1000):
+        times = np.arange(start, start + 1000)
+        columns = [pa.array(times), pa.array(["k"] * 1000), pa.array(times), pa.array(times * 0.5)]
+        past.take(pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema), start + 999)
+        assert past.size_bytes <= 200_000 + 64_000
+        assert as_dicts(look_up(lookup, start + 999, {0: past})) == [
+            {"k": "k", "SUM(n)": sum(range(start + 950, start + 1000))}
+        ]
+    assert past.horizon > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT n FROM s [RANGE 5 ms]", "aggregates"),
+        ("SELECT DISTINCT COUNT(*) FROM s [RANGE 5 ms]", "aggregates"),
+        ("SELECT TOP(n, 3) FROM s [RANGE 5 ms]", "aggregates"),
+        ("SELECT COUNT(*) FROM s", "needs a window"),
+        ("SELECT COUNT(*) FROM s [TUMBLE 5 ms]", "windows of this kind"),
+        ("SELECT COUNT(*) FROM s [RANGE 5 ms SLIDE 5 ms]", "no SLIDE"),
+        ("SELECT COUNT(*) FROM s [RANGE 5 ms] EMIT CHANGES", "no EMIT"),
+        ("SELECT COUNT(*) FROM s [RANGE 5 ms], s [RANGE 5 ms] b", "one stream"),
+        ("SELECT COUNT(*) FROM s [RANGE 5 ms] UNION ALL SELECT COUNT(*) FROM s [RANGE 9 ms]", "no UNION"),
+        ("DROP STREAM s", "a lookup is a SELECT"),
+        ("SELECT COUNT(*) FROM s [RANGE 5 ms]; SELECT COUNT(*) FROM s [RANGE 5 ms]", "2 statements"),
+        ("SELECT COUNT(*) FROM t [RANGE 5 ms]", "no stream"),
+    ],
+)
+def test_what_a_lookup_cannot_say_gets_a_clear_error(text: str, message: str) -> None:
+    with pytest.raises(StairwiseError, match=message):
+        read_lookup(text, {"s": STREAM})

@@ -1,0 +1,144 @@
+"""SubStream Filters against the definition: none that belongs is missing, and what is too much is within the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stairwise.lookups import extreme_filter
+from stairwise.lookups.count_filter import CountFilter
+from stairwise.lookups.extreme_filter import ExtremeFilter
+from stairwise.lookups.levels import level_for
+from stairwise.lookups.substreams import Substreams
+from stairwise.lookups.sum_filter import SumFilter
+
+Row = tuple[int, int, float]
+"""Key, time, value."""
+
+
+@given(least=st.integers(1, 5000) | st.integers(1, 2**60), p=st.integers(1, 100))
+def test_a_level_lies_within_the_newest_and_is_off_by_less_than_two_in_p(least: int, p: int) -> None:
+    level = level_for(least, p)
+    assert level.behind + level.size <= least
+    assert level.behind + 1 > least * (1 - 2 / p)
+
+
+@given(length=st.integers(0, 300), least=st.integers(1, 100), p=st.integers(1, 8))
+def test_a_level_marks_one_of_its_positions(length: int, least: int, p: int) -> None:
+    level = level_for(least, p)
+    mark = int(level.marks(np.array([length]))[0])
+    if mark > 0:
+        assert mark % level.size == 0
+        assert level.behind < length - mark + 1 <= level.behind + level.size
+    else:
+        assert length < level.behind + level.size
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[np.random.Generator, int, list[int]]:
+    chance = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return chance, draw(st.sampled_from([1, 5, 60])), draw(st.lists(st.integers(0, 90), min_size=1, max_size=6))
+
+
+def batches(history: tuple[np.random.Generator, int, list[int]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Keys and times; few keys get most rows."""
+    chance, keys, sizes = history
+    clock, found = 0, []
+    for size in sizes:
+        times = clock + np.cumsum(chance.integers(0, 3, size))
+        clock = int(times[-1]) if size else clock
+        found.append(((chance.random(size) ** 3 * keys).astype(np.int64), times))
+    return found
+
+
+def per_key(rows: list[Row], rear: int, fold: Callable[[list[float]], float]) -> dict[int, float]:
+    values: dict[int, list[float]] = {}
+    for key, time, value in rows:
+        if time > rear:
+            values.setdefault(key, []).append(value)
+    return {key: fold(found) for key, found in values.items()}
+
+
+@given(history=histories(), p=st.sampled_from([1, 2, 4, 32]), data=st.data())
+def test_ci_count_misses_none_and_keeps_its_error(history: object, p: int, data: st.DataObject) -> None:
+    substreams = Substreams()
+    index = CountFilter(substreams, p)
+    rows: list[Row] = []
+    for key, times in batches(history):  # type: ignore[arg-type]
+        keys = max(substreams.keys, int(key.max(initial=-1)) + 1)
+        index.update(substreams.add(key, times, keys))
+        rows += [(k, t, 1) for k, t in zip(key.tolist(), times.tolist(), strict=True)]
+        if not keys:
+            continue
+        for _ in range(3):
+            rear, least = data.draw(st.integers(-1, 200)), data.draw(st.integers(1, 60))
+            counts = per_key(rows, rear, len)
+            found = index.lookup(least, rear).tolist()
+            assert len(set(found)) == len(found)
+            assert {k for k, n in counts.items() if n >= least} <= set(found)
+            assert all(counts.get(k, 0) > least * (1 - 2 / p) for k in found)
+
+
+@pytest.mark.parametrize("fractions", [False, True])
+@given(history=histories(), p=st.sampled_from([1, 2, 4, 32]), data=st.data())
+def test_ci_sum_misses_none_and_keeps_its_error(
+    fractions: bool, history: tuple[np.random.Generator, int, list[int]], p: int, data: st.DataObject
+) -> None:
+    index = SumFilter(p)
+    substreams = Substreams([index])
+    rows: list[Row] = []
+    for key, times in batches(history):
+        values = history[0].integers(0, 9, len(key)) * (0.1 if fractions else 1)
+        keys = max(substreams.keys, int(key.max(initial=-1)) + 1)
+        index.update(substreams, substreams.add(key, times, keys), values)
+        rows += list(zip(key.tolist(), times.tolist(), values.tolist(), strict=True))
+        if not keys:
+            continue
+        for _ in range(3):
+            rear, least = data.draw(st.integers(-1, 200)), data.draw(st.integers(1, 300)) * (0.1 if fractions else 1)
+            sums = per_key(rows, rear, sum)
+            found = index.lookup(substreams, least, rear)
+            if found is None:
+                assert not any(values.any() for values in [np.array([v for *_, v in rows])])
+                continue
+            assert len(set(found.tolist())) == len(found)
+            assert {k for k, total in sums.items() if total >= least} <= set(found.tolist())
+            slack = 1e-4 if fractions else 0
+            assert all(sums.get(k, 0) > least * (1 - 2 / p) - slack for k in found.tolist())
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), -0.5])
+def test_ci_sum_gives_up_at_a_value_that_it_cannot_count(value: float) -> None:
+    index = SumFilter()
+    substreams = Substreams([index])
+    dtype = np.int64 if isinstance(value, int) else np.float64
+    index.update(substreams, substreams.add(np.zeros(2, np.int64), np.arange(2), 1), np.array([3, 4], dtype))
+    assert index.lookup(substreams, 5, -1) is not None
+    index.update(substreams, substreams.add(np.zeros(1, np.int64), np.array([2]), 1), np.array([value], dtype))
+    assert index.lookup(substreams, 5, -1) is None
+
+
+@given(history=histories(), data=st.data())
+def test_the_filter_by_extremes_is_exact_in_any_window(history: object, data: st.DataObject) -> None:
+    usual, extreme_filter.LEAF = extreme_filter.LEAF, 8  # small blocks, so that many levels come about
+    try:
+        index = ExtremeFilter()
+        rows: list[Row] = []
+        horizon = -1
+        for key, times in batches(history):  # type: ignore[arg-type]
+            values = history[0].integers(-20, 20, len(key))  # type: ignore[index]
+            index.update(key, times, values)
+            rows += list(zip(key.tolist(), times.tolist(), values.tolist(), strict=True))
+            horizon = max(horizon, data.draw(st.integers(-1, 60)))
+            index.forget(horizon)
+            for _ in range(3):
+                rear = data.draw(st.integers(horizon, 260))
+                front, bound = data.draw(st.integers(rear, 300)), data.draw(st.integers(-22, 20))
+                expected = {k for k, t, v in rows if rear < t <= front and v > bound}
+                assert index.lookup(rear, front, bound).tolist() == sorted(expected)
+    finally:
+        extreme_filter.LEAF = usual

@@ -1,0 +1,227 @@
+"""What a shard reports is a function of the topics: not of the order in which partitions are read, of when it is
+asked, of restarts in between, nor of the number of shards. Queries join and leave on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.operators.parcel import Parcel
+from services.operators.shard import Outgoing, Shard
+from services.operators.stage1 import parcels_of
+from services.windows.draft import draft, drafting, records_of
+from stairwise.cql.parser import parse_script
+from stairwise.operators.contract import Report
+from stairwise.operators.expansion import Expansion
+from stairwise.operators.lines import line_dicts
+from stairwise.operators.store import MemoryStore
+from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
+from stairwise.platform.plans import PlanLog
+from stairwise.platform.reports import LifeRecord
+from stairwise.schema import DAWN, DUSK, Stream
+from stairwise.sharing.due import Life
+from stairwise.sharing.expansion import SharedExpansion
+from stairwise.sharing.stair import stair_of
+from stairwise.streams.sequence import Position, sequence
+from stairwise.v1 import plans_pb2
+from tests.oracle import OracleRow, evaluate
+
+PARTITIONS = 3
+SCRIPTS = (
+    f"CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
+    "CREATE QUERY a AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 10 SECONDS SLIDE 5 SECONDS] GROUP BY k",
+    "CREATE QUERY b AS SELECT COUNT(*) AS n, MAX(v) AS most FROM s [TUMBLE 4 SECONDS];"
+    "CREATE QUERY distinct_k AS SELECT DISTINCT k FROM s [RANGE 9 SECONDS SLIDE 3 SECONDS];"
+    "CREATE QUERY plain AS SELECT k, v FROM s WHERE v > 0;"
+    "CREATE QUERY pairs AS SELECT x.k, x.v, y.v AS w "
+    " FROM s [RANGE 4 SECONDS] x JOIN s [TUMBLE 3 SECONDS] y ON x.k = y.k;"
+    "CREATE QUERY last_rows AS SELECT k, v FROM s [ROWS 3 SLIDE 4 SECONDS];"
+    "CREATE QUERY counted AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 4 SLIDE 2]",
+    "DROP QUERY a",
+    "CREATE QUERY a AS SELECT k, MIN(v) AS least FROM s [TUMBLE 7 SECONDS] GROUP BY k;"
+    "CREATE QUERY wide AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS]",
+    "CREATE QUERY fine AS SELECT k, COUNT(*) AS n FROM s [RANGE 14 SECONDS SLIDE 7 SECONDS] GROUP BY k EMIT CHANGES;"
+    "CREATE QUERY odd AS SELECT AVG(v) AS mean FROM s [RANGE 5 SECONDS SLIDE 3 SECONDS]; DROP QUERY b",
+)
+
+
+def plan_log() -> PlanLog:
+    log = PlanLog()
+    for number, script in enumerate(SCRIPTS, 1):
+        catalogue = drafting(log.newest)
+        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
+        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
+    return log
+
+
+PLANS = plan_log()
+DROPPED = {"a@1": 3, "b@2": 5}
+"""By which version a query was dropped."""
+STREAM: Stream = PLANS.newest.streams["s"]
+
+Rows = list[tuple[int, str | None, int | None]]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What ingest wrote for a partition: batches of rows, each under a plan version."""
+
+    partition: int
+    batches: list[tuple[int, Rows]]
+
+    def messages(self) -> list[tuple[dict[str, object], dict[str, bytes]]]:
+        position, messages = Position(), []
+        for offset, (version, rows) in enumerate([*self.batches, (len(SCRIPTS), [])]):
+            table = [{"ts": ts, "k": k, "v": v} for ts, k, v in rows]
+            batch = pa.RecordBatch.from_pylist(table, schema=STREAM.arrow_schema)
+            judged = sequence(batch, np.array([r[0] for r in rows], np.int64), position, STREAM.lateness)
+            times = judged.on_time.column("ts").to_pylist()
+            headers = BatchHeaders(
+                version=version,
+                sequence=position.sequence,
+                rows=judged.on_time.num_rows,
+                watermark=judged.position.watermark(STREAM.lateness),
+                previous=position.watermark(STREAM.lateness),
+                lowest=min(times, default=-(2**62)),
+                highest=max(times, default=-(2**62)),
+                sealed=offset == len(self.batches),
+            )
+            value = encode_rows(judged.on_time)
+            row = {"topic": "s.s.1", "partition": self.partition, "offset": offset, "value": value}
+            messages.append((row, dict(headers.encode())))
+            position = judged.position
+        return messages
+
+
+Messages = Sequence[tuple[dict[str, object], dict[str, bytes]]]
+
+
+@dataclass
+class Said:
+    """What shards have written."""
+
+    messages: dict[tuple[str, int, int, str], list[Report]] = field(default_factory=dict)
+    """By signature, time, ordinal and mark, what each shard reported."""
+    versions: dict[tuple[str, int, int, str], int] = field(default_factory=dict)
+    lives: dict[str, LifeRecord] = field(default_factory=dict)
+
+    def take(self, out: Outgoing) -> None:
+        headers = out.headers
+        key = (headers.signature, *headers.position, headers.mark.value)
+        self.messages.setdefault(key, []).extend([] if out.report is None else [out.report])
+        assert self.versions.setdefault(key, headers.version) == headers.version
+        for identity, life in out.lives.items():
+            assert self.lives.setdefault(identity, life) == life, "every shard says the same"
+
+
+def run(messages: Messages, shards: int, steps: Sequence[bool]) -> Said:
+    """What the shards say; a True step asks and restarts them there."""
+    said = Said()
+    last: dict[tuple[str, int], tuple[int, int]] = {}
+    stores = [MemoryStore() for _ in range(shards)]
+    running = [Shard(n, shards, store) for n, store in enumerate(stores)]
+    for i, (row, raw) in enumerate(messages):
+        for number, parcel in parcels_of(row, raw, PLANS, shards):
+            running[number].take(Parcel.decode(parcel.encode()), PLANS)
+        if i == len(messages) - 1 or steps[i % len(steps)]:
+            for number, shard in enumerate(running):
+                for out in shard.advance(PLANS):
+                    headers = out.headers
+                    assert last.get((headers.signature, number), (DAWN, -1)) < headers.position, "back in time"
+                    last[headers.signature, number] = headers.position
+                    said.take(out)
+                shard.flush()
+            running = [Shard(n, shards, store) for n, store in enumerate(stores)]
+    return said
+
+
+def lines_of(said: Said) -> dict[str, list[dict[str, object]]]:
+    """What a subscriber of each query sees."""
+    lines: dict[str, list[dict[str, object]]] = {}
+    for registered in PLANS.registered("s", 0, len(SCRIPTS)):
+        seen = lines[registered.identity] = []
+        name, expansion = registered.query.name, Expansion(registered.query)
+        for key, reports in sorted(said.messages.items()):
+            signature, time, ordinal, mark = key
+            if signature != registered.signature or mark != "report":
+                continue
+            if registered.shared is None:
+                rows = [report.rows for report in reports]
+            elif registered in PLANS.members(signature, said.versions[key]):
+                life = said.lives[registered.identity]
+                shared = SharedExpansion(registered.query, Life(life.after, DUSK, life.horizon))
+                found = [shared.reports(stair_of(report)) for report in reports]
+                rows = [block.rows for block in found if block is not None]
+            else:
+                continue
+            if rows:
+                report = Report(signature, time, pa.concat_batches(rows), ordinal)
+                seen += line_dicts(name, expansion.expand(report))
+    return lines
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[Written]:
+    row = st.tuples(
+        st.integers(0, 60_000),
+        st.sampled_from(["x", "y", "z", None]),
+        st.one_of(st.none(), st.integers(-5, 5)),
+    )
+    written = []
+    for number in range(PARTITIONS):
+        versions = sorted(draw(st.lists(st.integers(1, len(SCRIPTS)), min_size=1, max_size=6)))
+        batches = [(version, sorted(draw(st.lists(row, max_size=6)), key=lambda r: r[0])) for version in versions]
+        written.append(Written(number, batches))
+    return written
+
+
+@given(partitions(), st.randoms(use_true_random=False), st.lists(st.booleans(), min_size=1, max_size=7))
+def test_reports_depend_on_nothing_but_the_topics(written: list[Written], random, steps: list[bool]) -> None:
+    queues = [w.messages() for w in written]
+    in_turn = [message for queue in queues for message in queue]
+    shuffled = []
+    waiting = [list(queue) for queue in queues]
+    while any(waiting):
+        shuffled.append(random.choice([queue for queue in waiting if queue]).pop(0))
+    expected = run(in_turn, 1, [False])
+    for shards in (1, 3):
+        said = run(shuffled, shards, steps)
+        assert said.messages.keys() == expected.messages.keys()
+        assert said.lives == expected.lives
+        assert lines_of(said) == lines_of(expected)
+
+
+@given(partitions())
+def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Written]) -> None:
+    queues = [w.messages() for w in written]
+    said = run([message for queue in queues for message in queue], 2, [True])
+    lines = lines_of(said)
+    rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(*message)]}
+    for registered in PLANS.registered("s", 0, len(SCRIPTS)):
+        joined = [first_watermark(queue, registered.version) for queue in queues]
+        after = max(joined)
+        horizon = DAWN if after == DAWN else after + STREAM.lateness + 1
+        if registered.shared is not None:
+            life = said.lives[registered.identity]
+            assert life.after == after
+            horizon = life.horizon
+        dropped = DROPPED.get(registered.identity)
+        until = DUSK if dropped is None else min(first_watermark(queue, dropped) for queue in queues)
+        told = evaluate(registered.query, rows, after=after, horizon=horizon)
+        assert lines[registered.identity] == [line for line in told if line["time"] <= until]
+
+
+def first_watermark(queue: Messages, version: int) -> int:
+    """The partition's watermark before its first batch with this plan version."""
+    return next(int(raw["previous"]) for _, raw in queue if int(raw["version"]) >= version)
+
+
+def oracle_rows(row: dict[str, object], raw: dict[str, bytes]) -> list[OracleRow]:
+    decoded = decode_rows(row["value"], STREAM).to_pylist()
+    first = int(raw["sequence"])
+    return [OracleRow(r["ts"], row["partition"], first + i, (r["ts"], r["k"], r["v"])) for i, r in enumerate(decoded)]

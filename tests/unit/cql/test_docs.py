@@ -1,0 +1,88 @@
+"""docs/cql.md: every example holds, what it shows is what comes out, and nothing of the language is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from stairwise.cql import aggregation, expressions, resolve, select, source, window_clauses
+from stairwise.cql.explain import explain
+from stairwise.cql.functions import AGGREGATES, SCALARS
+from stairwise.cql.script import Catalogue, Explained
+from stairwise.errors import StatementError
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "cql.md").read_text(encoding="utf-8")
+GRAMMAR = (ROOT / "libs" / "stairwise" / "cql" / "grammar.lark").read_text(encoding="utf-8")
+
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+(DECLARATIONS, *EXAMPLES) = (text for kind, text in BLOCKS if kind == "sql")
+EXPLANATION, ERROR = (text for kind, text in BLOCKS if kind == "text")
+
+
+def catalogue() -> Catalogue:
+    made = Catalogue()
+    made.execute(DECLARATIONS)
+    return made
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_holds(example: str) -> None:
+    assert catalogue().execute(example)
+
+
+def test_the_explanation_is_the_one_that_is_given() -> None:
+    (change,) = catalogue().execute(next(e for e in EXAMPLES if e.startswith("EXPLAIN SELECT")))
+    assert isinstance(change, Explained)
+    assert explain(change.query) == EXPLANATION.rstrip("\n")
+
+
+def test_the_error_is_the_one_that_is_given() -> None:
+    with pytest.raises(StatementError) as caught:
+        catalogue().execute("SELECT prise FROM trades")
+    assert str(caught.value) == ERROR.rstrip("\n")
+
+
+@pytest.mark.parametrize("function", [*SCALARS, *AGGREGATES])
+def test_every_function_has_an_example(function: str) -> None:
+    assert any(re.search(rf"\b{function}\(", example) for example in EXAMPLES)
+
+
+@pytest.mark.parametrize("keyword", sorted(set(re.findall(r'"([A-Z]+)"i', GRAMMAR))))
+def test_every_keyword_has_an_example(keyword: str) -> None:
+    assert any(re.search(rf"\b{keyword}\b", example) for example in EXAMPLES)
+
+
+def test_every_reserved_word_is_listed() -> None:
+    match = re.search(r"NAME: /\(\?!\(\?:([A-Z|]+)\)", GRAMMAR)
+    assert match is not None
+    listed = re.search(r"Only these words need quotes to be names: ([A-Z,\s]+)\.", PAGE)
+    assert listed is not None
+    assert re.split(r",\s+", listed[1]) == match[1].split("|")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        source.MAX_SCRIPT,
+        source.MAX_STATEMENT,
+        source.MAX_TOKENS,
+        source.MAX_NESTING,
+        expressions.MAX_DEPTH,
+        expressions.MAX_LIST,
+        select.MAX_OUTPUTS,
+        select.MAX_INPUTS,
+        select.MAX_KEYS,
+        aggregation.MAX_AGGREGATES,
+        resolve.MAX_SET_OPERATIONS,
+        resolve.MAX_COLUMNS,
+        resolve.MAX_PARTITIONS,
+        window_clauses.MAX_ROWS,
+        window_clauses.MAX_LEVELS,
+    ],
+)
+def test_every_limit_is_listed(limit: int) -> None:
+    limits = PAGE[PAGE.index("## Limits") :]
+    assert re.search(rf"\b{limit:,}\b", limits)

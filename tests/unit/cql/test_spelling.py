@@ -1,0 +1,27 @@
+"""A stream that is spelled back to CQL declares the same stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from stairwise.cql.script import Catalogue
+from stairwise.cql.spelling import spell_stream
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE STREAM a (x BIGINT)",
+        "CREATE STREAM a (ts TIMESTAMP, x DOUBLE NOT NULL) TIMESTAMP BY ts",
+        'CREATE STREAM "a-b" (ts TIMESTAMP, "odd ""name""" STRING, "select" BOOLEAN) TIMESTAMP BY ts '
+        'LATENESS 1500 MILLISECONDS IDLE AFTER 5 SECONDS PARTITION BY "odd ""name""" PARTITIONS 7 '
+        "GRANULE 2 MINUTES LIVE FUTURE 3 HOURS REJECT UNKNOWN FIELDS",
+        "CREATE STREAM a (x BIGINT) LATENESS 1 DAY FUTURE 1 MILLISECOND",
+    ],
+)
+def test_a_spelled_stream_is_the_stream(statement: str) -> None:
+    first, again = Catalogue(), Catalogue()
+    first.execute(statement)
+    (stream,) = first.streams.values()
+    again.execute(spell_stream(stream))
+    assert again.streams == first.streams

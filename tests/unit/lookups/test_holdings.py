@@ -1,0 +1,97 @@
+"""What a worker holds of its partitions: taken once, in order, and ready only when caught up."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from services.lookups.holdings import GapError, Holdings, Partition
+from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.schema import DAWN, Column, Stream, Type
+
+TRADES = Stream("trades", (Column("ts", Type.TIMESTAMP), Column("qty", Type.BIGINT)), timestamp_by="ts")
+QUOTES = Stream("quotes", (Column("ts", Type.TIMESTAMP),), timestamp_by="ts")
+KEY = ("s.trades.1", 0)
+
+
+def headers(sequence: int, rows: int, watermark: int) -> BatchHeaders:
+    return BatchHeaders(version=1, sequence=sequence, rows=rows, watermark=watermark, previous=DAWN)
+
+
+def value(rows: int) -> bytes:
+    columns = [pa.array(range(rows), pa.int64()), pa.array(range(rows), pa.int64())]
+    return encode_rows(pa.RecordBatch.from_arrays(columns, schema=TRADES.arrow_schema))
+
+
+def test_a_batch_counts_its_rows_and_moves_the_watermark() -> None:
+    partition = Partition(TRADES, 0)
+    assert partition.take(KEY, 4, headers(0, 3, 20), value(3))
+    assert (partition.rows, partition.watermark, partition.next_offset) == (3, 20, 5)
+
+
+def test_an_empty_batch_moves_the_watermark_alone() -> None:
+    partition = Partition(TRADES, 0)
+    partition.take(KEY, 0, headers(0, 3, 20), value(3))
+    assert partition.take(KEY, 2, headers(3, 0, 50), b"")
+    assert (partition.rows, partition.watermark) == (3, 50)
+
+
+def test_a_batch_that_comes_again_is_passed_over() -> None:
+    partition = Partition(TRADES, 0)
+    partition.take(KEY, 0, headers(0, 3, 20), value(3))
+    partition.take(KEY, 2, headers(3, 1, 30), value(1))
+    assert not partition.take(KEY, 0, headers(0, 3, 20), value(3))
+    assert not partition.take(KEY, 2, headers(3, 1, 30), value(1))
+    assert (partition.rows, partition.watermark) == (4, 30)
+
+
+def test_history_that_was_deleted_before_the_first_batch_is_no_gap() -> None:
+    partition = Partition(TRADES, 0)
+    assert partition.take(KEY, 700, headers(9_000, 2, 20), value(2))
+    assert partition.rows == 2
+
+
+def test_missing_rows_between_two_batches_are_an_error_and_not_an_answer() -> None:
+    partition = Partition(TRADES, 0)
+    partition.take(KEY, 0, headers(0, 3, 20), value(3))
+    with pytest.raises(GapError, match=r"s\.trades\.1 partition 0 goes from row 3 to row 5"):
+        partition.take(KEY, 9, headers(5, 1, 30), value(1))
+    assert (partition.rows, partition.next_offset) == (3, 1)
+
+
+def test_a_partition_is_ready_when_it_has_passed_what_was_there() -> None:
+    partition = Partition(TRADES, 0)
+    assert not partition.is_ready  # nobody knows yet what is there
+    partition.target = 2
+    partition.take(KEY, 0, headers(0, 1, 10), value(1))
+    assert not partition.is_ready
+    partition.take(KEY, 2, headers(1, 1, 20), value(1))
+    assert partition.is_ready
+
+
+def test_an_empty_partition_is_ready_at_once() -> None:
+    assert Partition(TRADES, 0, target=-1).is_ready
+
+
+def test_a_rebalance_keeps_frees_and_adds_partitions() -> None:
+    holdings = Holdings()
+    holdings.assign({("s.trades.1", 0): TRADES, ("s.trades.1", 1): TRADES})
+    kept = holdings.get(("s.trades.1", 1))
+    assert kept is not None
+    kept.take(("s.trades.1", 1), 0, headers(0, 3, 20), value(3))
+    kept.target = 0
+
+    holdings.assign({("s.trades.1", 1): TRADES, ("s.quotes.1", 0): QUOTES})
+    assert holdings.get(("s.trades.1", 0)) is None
+    assert holdings.get(("s.trades.1", 1)) is kept
+    assert list(holdings.without_target()) == [("s.quotes.1", 0)]
+    assert not holdings.are_ready
+
+    holdings.assign({("s.trades.1", 0): TRADES, ("s.trades.1", 1): TRADES})
+    back = holdings.get(("s.trades.1", 0))
+    assert back is not None
+    assert back.rows == 0  # what was given away and comes back is read again
+
+
+def test_a_worker_without_partitions_is_ready() -> None:
+    assert Holdings().are_ready

@@ -1,0 +1,148 @@
+"""A query of a shared signature sees its own reports, and its end where it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from services.operators.parcel import Parcel
+from services.operators.shard import Shard
+from services.operators.stage1 import parcels_of
+from services.results.assembly import END, Message, Released
+from services.results.journal import FIRST, Journal
+from services.results.own import OwnFeed
+from services.windows.draft import draft, drafting, records_of
+from stairwise.cql.parser import parse_script
+from stairwise.operators.expansion import Expansion
+from stairwise.operators.lines import line_dicts
+from stairwise.operators.store import MemoryStore
+from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.plans import PlanLog, Registered
+from stairwise.platform.reports import LifeRecord, Mark, encode_report
+from stairwise.schema import DAWN
+from stairwise.sharing.due import Life
+from stairwise.v1 import plans_pb2
+from tests.unit.results.small_reports import ListedHistory, Topic, feed_over, released
+
+SCRIPTS = (
+    "CREATE STREAM t (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts PARTITIONS 1;"
+    "CREATE QUERY often AS SELECT k, SUM(v) AS s FROM t [TUMBLE 10 ms] GROUP BY k",
+    "CREATE QUERY seldom AS SELECT k, SUM(v) AS s FROM t [RANGE 40 ms SLIDE 20 ms] GROUP BY k EMIT CHANGES",
+    "DROP QUERY often",
+)
+TIMES = ([1, 12, 23], [34, 41, 55], [58, 66, 71, 85])
+"""The rows' times under each version."""
+
+
+def plan_log() -> PlanLog:
+    log = PlanLog()
+    for number, script in enumerate(SCRIPTS, 1):
+        catalogue = drafting(log.newest)
+        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
+        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
+    return log
+
+
+class Known:
+    """What the service knows of plans and lives, here from the beginning."""
+
+    def __init__(self, plans: PlanLog, lives: dict[str, LifeRecord]) -> None:
+        self.plans, self.lives = plans, lives
+
+    async def upto(self, version: int) -> PlanLog:
+        return self.plans
+
+    async def find(self, registered: Registered) -> Life:
+        life = self.lives[registered.identity]
+        return Life(life.after, horizon=life.horizon)
+
+
+def written(shards: int) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]:
+    """What the shards write for the rows."""
+    plans = plan_log()
+    lives: dict[str, LifeRecord] = {}
+    messages: list[Message] = []
+    running = [Shard(n, shards, MemoryStore()) for n in range(shards)]
+    sequence, watermark = 0, DAWN
+    for version, times in enumerate(TIMES, 1):
+        columns = [pa.array(times), pa.array(["a" if t % 2 else "b" for t in times]), pa.array(times)]
+        rows = pa.RecordBatch.from_arrays(columns, schema=plans.at(1).streams["t"].arrow_schema)
+        headers = BatchHeaders(version, sequence, len(times), times[-1] - 1, watermark, times[0], times[-1])
+        sequence, watermark = sequence + len(times), times[-1] - 1
+        row = {"topic": "s.t.1", "partition": 0, "offset": version, "value": encode_rows(rows)}
+        for number, parcel in parcels_of(row, dict(headers.encode()), plans, shards):
+            running[number].take(Parcel.decode(parcel.encode()), plans)
+            for out in running[number].advance(plans):
+                value = b"" if out.report is None else encode_report(out.report)
+                messages.append(Message(out.headers, value, len(messages)))
+                lives |= out.lives
+    return plans, messages, lives
+
+
+def own_feed(name: str, version: int, shards: int = 2) -> OwnFeed:
+    plans, messages, lives = written(shards)
+    registered = plans.at(version).queries[name]
+    known, journal = Known(plans, lives), Journal()
+    journal.extend(released(messages))
+    feed = feed_over(journal, ListedHistory(Topic(registered)), registered.signature)
+    return OwnFeed(feed, registered, known, known)
+
+
+def read(feed: OwnFeed, at: tuple[int, int] = FIRST, *, before: bool = False) -> list[Released]:
+    async def all_of_them() -> list[Released]:
+        found = []
+        async for report in feed.reports(at, before=before, patience=0.01):
+            if report is None:
+                break
+            found.append(report)
+        return found
+
+    return asyncio.run(all_of_them())
+
+
+def times(reports: Sequence[Released]) -> list[int]:
+    return [r.position[0] for r in reports if r.mark is Mark.REPORT]
+
+
+def test_a_query_sees_the_reports_that_are_its_own_and_its_end() -> None:
+    reports = read(own_feed("often", 1))
+    assert times(reports) == [10, 20, 30, 40, 50]
+    assert [r.mark for r in reports if r.mark is not Mark.REPORT] == [Mark.LEFT]
+    assert reports[-1].position == END
+
+
+def test_a_query_that_joins_late_begins_after_the_highest_watermark_and_sees_down_to_its_horizon() -> None:
+    reports = read(own_feed("seldom", 2))
+    assert times(reports) == [40, 60, 80]
+    assert reports[0].horizon == 20  # what the other query still needed when it joined
+    query = plan_log().at(2).queries["seldom"].query
+    expansion = Expansion(query)
+    lines = [line for r in reports for line in line_dicts("seldom", expansion.expand(r.report()))]
+    assert {(line["time"], line["diff"]) for line in lines} >= {(40, 1)}
+
+
+def test_rows_of_all_shards_come_together() -> None:
+    alone, shared = (read(own_feed("often", 1, shards)) for shards in (1, 3))
+    assert times(alone) == times(shared)
+    for one, other in zip(alone, shared, strict=True):
+        if one.mark is Mark.REPORT:
+            rows = [sorted(r.report().rows.to_pylist(), key=repr) for r in (one, other)]
+            assert rows[0] == rows[1]
+
+
+def test_reading_can_begin_with_the_report_before() -> None:
+    reports = read(own_feed("seldom", 2), (61, 0), before=True)
+    assert times(reports) == [60, 80]
+
+
+def test_the_last_report_before_a_position_is_the_query_s_own() -> None:
+    feed = own_feed("seldom", 2)
+    last = asyncio.run(feed.last_before((79, 0)))
+    assert last is not None
+    assert last.position == (60, 0)
+    assert asyncio.run(feed.last_before((39, 0))) is None
+    last = asyncio.run(feed.last_before(END))
+    assert last is not None
+    assert last.position == (80, 0)

@@ -1,0 +1,79 @@
+"""Like subscriptions share their bytes, and none sees another one's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from services.results.cursor import Cursor
+from services.results.encoding import Encoding
+from services.results.rendition import Rendition, Renditions, Sending
+from services.results.selection import Selection
+from stairwise.operators.expansion import Expansion
+from tests.unit.results.small_reports import Topic, counts, released
+
+
+@pytest.fixture
+def expanded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The times of the reports that were expanded."""
+    times: list[int] = []
+    expand: Callable[..., object] = Expansion.expand
+    monkeypatch.setattr(Expansion, "expand", lambda self, r: (times.append(r.time), expand(self, r))[1])
+    return times
+
+
+def reports(emit: str) -> tuple[Topic, list]:
+    topic = Topic(counts(emit))
+    for time, keys in ((10, "a"), (20, "ab"), (30, "b")):
+        topic.report(time, [(key, 1) for key in keys])
+    return topic, released(topic.messages)
+
+
+async def read(rendition: Rendition, every: list, upto: int) -> list[Sending]:
+    sent: list[Sending] = []
+    for base, report in zip([None, *every], every[:upto], strict=False):
+        sent += await rendition.updates(report, base, Cursor())
+    return sent
+
+
+@pytest.mark.parametrize("emit", ["RSTREAM", "CHANGES"])
+def test_two_like_subscribers_cost_one_expansion_and_get_the_same_bytes(emit: str, expanded: list[int]) -> None:
+    topic, every = reports(emit)
+
+    async def scenario() -> None:
+        renditions = Renditions()
+        kind = topic.registered, Encoding.VALUES, Selection()
+        with renditions.use(*kind) as one, renditions.use(*kind) as two:
+            assert one is two
+            first, second = await asyncio.gather(read(one, every, 3), read(two, every, 3))
+            assert all(a is b for a, b in zip(first, second, strict=True))
+
+    asyncio.run(scenario())
+    assert expanded == [10, 20, 30]
+
+
+@pytest.mark.parametrize("emit", ["RSTREAM", "ISTREAM", "DSTREAM", "CHANGES"])
+def test_one_that_is_behind_gets_what_it_would_get_alone(emit: str) -> None:
+    topic, every = reports(emit)
+
+    async def scenario() -> None:
+        kind = topic.registered, Encoding.ARROW, Selection()
+        renditions = Renditions(kept_bytes=0)
+        with Renditions().use(*kind) as alone, renditions.use(*kind) as ahead, renditions.use(*kind) as behind:
+            expected = await read(alone, every, 3)
+            assert await read(ahead, every, 3) == expected
+            assert await read(behind, every, 3) == expected
+
+    asyncio.run(scenario())
+
+
+def test_another_filter_or_encoding_is_another_rendition() -> None:
+    registered, renditions = counts(), Renditions()
+    with (
+        renditions.use(registered, Encoding.VALUES, Selection()) as one,
+        renditions.use(registered, Encoding.ARROW, Selection()) as two,
+        renditions.use(registered, Encoding.VALUES, Selection(digest=b"x")) as three,
+    ):
+        assert len({id(one), id(two), id(three)}) == 3

@@ -1,0 +1,87 @@
+"""What statements change, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from services.windows.draft import draft, drafting, records_of
+from stairwise.cql.parser import parse_script
+from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError, StatementError
+from stairwise.platform.plans import PlanLog
+from stairwise.v1 import plans_pb2
+
+STREAM = "CREATE STREAM t (ts TIMESTAMP, k STRING) TIMESTAMP BY ts"
+QUERY = "CREATE QUERY q AS SELECT COUNT(*) AS n FROM t [TUMBLE 10 SECONDS]"
+
+
+def after(*scripts: str) -> PlanLog:
+    """The plans, one version for each script."""
+    log = PlanLog()
+    for number, script in enumerate(scripts, 1):
+        catalogue = drafting(log.newest)
+        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
+        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
+    return log
+
+
+def test_streams_and_queries_are_declared() -> None:
+    catalogue = after(STREAM, QUERY).newest
+    assert list(catalogue.streams) == ["t"]
+    assert catalogue.queries["q"].identity == "q@2"
+
+
+def test_bare_selects_take_the_first_free_names() -> None:
+    select = "SELECT COUNT(*) AS n FROM t [TUMBLE 10 SECONDS]"
+    log = after(STREAM, select, f"CREATE QUERY q2 AS {select}", select)
+    assert sorted(log.newest.queries) == ["q1", "q2", "q3"]
+
+
+def test_dropping_a_stream_drops_what_reads_it() -> None:
+    catalogue = drafting(after(STREAM, QUERY).newest)
+    (statement,) = parse_script("DROP STREAM t")
+    assert draft(catalogue, statement).summary == "dropped query q; dropped stream t"
+    assert not after(STREAM, QUERY, "DROP STREAM t").newest.queries
+
+
+def test_a_stream_created_again_is_a_new_incarnation() -> None:
+    assert after(STREAM, "DROP STREAM t", STREAM).newest.streams["t"].incarnation == 2
+
+
+def test_a_sealed_stream_is_reopened_as_a_new_incarnation_that_old_queries_do_not_read() -> None:
+    catalogue = after(STREAM, QUERY, "SEAL STREAM t", STREAM).newest
+    assert catalogue.streams["t"].incarnation == 2
+    assert not catalogue.sealed
+    assert catalogue.readers(catalogue.streams["t"]) == []
+
+
+def test_the_log_knows_what_touched_a_stream_and_which_queries_came_when() -> None:
+    log = after(STREAM, QUERY, "CREATE STREAM u (ts TIMESTAMP) TIMESTAMP BY ts", "DROP QUERY q")
+    assert log.touched("t") == 4
+    assert log.touched("u") == 3
+    assert [r.identity for r in log.registered("t", 0, 4)] == ["q@2"]
+    assert log.registered("t", 2, 4) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "says"),
+    [
+        (STREAM, AlreadyExistsError, "a stream 't' exists already"),
+        (QUERY, AlreadyExistsError, "a query 'q' exists already"),
+        ("DROP QUERY p", NotFoundError, "known: q"),
+        ("DROP STREAM tt", NotFoundError, "did you mean 't'?"),
+        ("SEAL STREAM t; SEAL STREAM t", ConflictError, "sealed already"),
+        ('CREATE STREAM "a/b" (ts TIMESTAMP) TIMESTAMP BY ts', StatementError, "cannot be called"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(script: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=re.escape(says)):
+        after(STREAM, QUERY, script)
+
+
+def test_a_table_is_refused_with_a_way_out() -> None:
+    (statement,) = parse_script("CREATE TABLE t (k STRING) KEY (k)")
+    with pytest.raises(ConflictError, match="tables are for `stairwise run` only") as caught:
+        draft(drafting(after().newest), statement)
+    assert "stairwise run" in (caught.value.hint or "")

@@ -1,0 +1,91 @@
+"""Messages reach the lane of their partition and all of their rows are written, however they come mixed and cut."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.ingest.dispatch import Dispatch
+from services.ingest.lane import Lane, Outcome
+from services.ingest.recovery import Key
+from services.ingest.state import State
+from stairwise.platform.batches import decode_rows
+from stairwise.platform.lives import Life
+from stairwise.schema import Column, Stream, Type
+
+COLUMNS = (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT, nullable=False))
+KEYS: list[Key] = [("in.a", 0), ("in.a", 1), ("in.b", 0), ("in.b", 1)]
+LIMIT = 2_000
+CLOCK = 10**13
+
+
+def arrow(number: int) -> bytes:
+    batch = pa.record_batch({"ts": [5, 5], "n": [number, number]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def value(kind: str, number: int) -> bytes | None:
+    match kind:
+        case "object":
+            return b'{"ts":5,"n":%d}' % number
+        case "lines":
+            return b'{"ts":5,"n":%d}\n{"ts":5,"n":%d}' % (number, number)
+        case "arrow":
+            return arrow(number)
+        case "late":
+            return b'{"ts":4,"n":%d}' % number
+        case "bad":
+            return b'{"ts":5,"n":'
+        case "large":
+            return b"x" * (LIMIT + 1)
+        case _:
+            return None
+
+
+MESSAGES = st.lists(
+    st.tuples(st.sampled_from(KEYS), st.sampled_from(["object", "lines", "arrow", "late", "bad", "large", "nothing"])),
+    max_size=40,
+)
+
+
+@given(MESSAGES, st.integers(1, 12), st.integers(0, 40))
+def test_every_row_is_written_in_order_in_its_own_partition(
+    sent: list[tuple[Key, str]], size: int, end_at: int
+) -> None:
+    streams = {name: Stream(name, COLUMNS, "ts") for name in "ab"}
+    lanes = {key: Lane(key[1], Life(streams[key[0][3:]], 1), State(1), 0, 0.0, LIMIT) for key in KEYS}
+    dispatch = Dispatch(lanes)
+    messages: list[Message] = []
+    expected: dict[Key, list[int]] = {key: [] for key in KEYS}
+    outcomes = dict.fromkeys(KEYS, Outcome())
+    offsets = dict.fromkeys(KEYS, 0)
+    begun: set[Key] = set()
+    for number, (key, kind) in enumerate(sent):
+        at = {"topic": key[0], "partition": key[1], "offset": offsets[key]}
+        messages.append(Message(**at, value=value(kind, number), timestamp=(1, 5)))
+        offsets[key] += 1
+        rows = {"object": 1, "lines": 2, "arrow": 2}.get(kind, 0)
+        is_late = kind == "late" and key in begun
+        is_row = kind == "late" and key not in begun
+        begun |= {key} if rows else set()
+        expected[key] += [number] * (rows + is_row)
+        dead = kind in ("bad", "large", "nothing")
+        outcomes[key] += Outcome(rows + is_row, int(is_late), int(dead))
+    end = KafkaError(KafkaError._PARTITION_EOF)
+    messages.insert(end_at, Message(topic="in.a", partition=1, offset=99, error=end))
+    written: dict[Key, list[int]] = {key: [] for key in KEYS}
+    for start in range(0, len(messages), size):
+        dispatch.take(messages[start : start + size], 1.0)
+        for key, lane in lanes.items():
+            for out in lane.write(1, CLOCK):
+                if out.topic.startswith("s."):
+                    written[key] += decode_rows(out.value, lane.stream).column("n").to_pylist()
+    assert written == expected
+    assert {key: lane.settle() for key, lane in lanes.items()} == outcomes
+    assert {key: lane.written_upto for key, lane in lanes.items()} == offsets
+    assert lanes["in.a", 1].end_seen == 99

@@ -1,0 +1,93 @@
+"""What EXPLAIN says of a query's place among the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stairwise.cql.script import Catalogue, Explained
+from stairwise.schema import DAWN
+from stairwise.sharing.explain import explain, horizon_line
+from stairwise.sharing.signature import signature_of
+from tests.unit.cql.fuzz_statements import GOOD
+from tests.unit.cql.market import query
+
+SCRIPT = """
+CREATE STREAM trades (ts TIMESTAMP, ticker STRING, qty BIGINT) TIMESTAMP BY ts;
+CREATE QUERY fast AS SELECT ticker, SUM(qty) FROM trades [RANGE 20 SECONDS SLIDE 5 SECONDS] GROUP BY ticker;
+CREATE QUERY slow AS SELECT ticker, MAX(qty) FROM trades [RANGE 40 SECONDS SLIDE 10 SECONDS] GROUP BY ticker;
+CREATE QUERY apart AS SELECT ticker, SUM(qty) FROM trades [RANGE 40 SECONDS] WHERE qty > 1 GROUP BY ticker;
+"""
+LEVELS = "RANGES 40 SECONDS, 20 SECONDS SLIDES 20 SECONDS, 5 SECONDS"
+
+
+def shared_part(statement: str, script: str = SCRIPT) -> list[str]:
+    catalogue = Catalogue()
+    catalogue.execute(script)
+    (change,) = catalogue.execute(statement)
+    assert isinstance(change, Explained)
+    lines = explain(change.query, catalogue.queries).splitlines()
+    return lines[next((i for i, line in enumerate(lines) if line.startswith("sharing:")), len(lines)) :]
+
+
+def test_a_query_is_drawn_among_the_windows_of_its_signature() -> None:
+    sharing, *drawing = shared_part("EXPLAIN fast")
+    assert sharing.startswith("sharing: 2 queries over trades, one slice store (trades.1:")
+    assert drawing == [
+        "group 1: 2 windows of 2 queries",
+        " " * 20 + "───────────────━━━━━┫  RANGE 20 SECONDS  SLIDE 5 SECONDS   seed       ◀ fast",
+        "──────────────────────────────━━━━━━━━━━┫  RANGE 40 SECONDS  SLIDE 10 SECONDS  enclosing",
+        " " * 40 + "τ",
+    ]
+
+
+def test_a_select_that_is_not_started_is_drawn_where_it_would_go() -> None:
+    drawing = shared_part("EXPLAIN SELECT ticker, COUNT(*) FROM trades [RANGE 20 SECONDS] GROUP BY ticker")
+    assert [line.partition("RANGE")[2] for line in drawing if "◀" in line] == [
+        " 20 SECONDS  SLIDE 1 SECOND    seed                        ◀ this query"
+    ]
+
+
+def test_every_level_of_a_window_is_marked_and_the_query_counts_once() -> None:
+    drawing = shared_part(f"EXPLAIN SELECT ticker, COUNT(*) FROM trades [{LEVELS}] GROUP BY ticker")
+    assert drawing[1] == "group 1: 3 windows of 3 queries"
+    assert [line.rpartition("◀ ")[2] for line in drawing if "◀" in line] == [
+        "this query level 0",
+        "this query level 1",
+    ]
+
+
+def test_levels_that_do_not_nest_with_the_others_are_drawn_in_their_own_groups() -> None:
+    uneven = "RANGES 49 SECONDS, 20 SECONDS SLIDES 7 SECONDS, 5 SECONDS"
+    drawing = shared_part(f"EXPLAIN SELECT ticker, COUNT(*) FROM trades [{uneven}] GROUP BY ticker")
+    assert sum(line.startswith("group ") for line in drawing) == 2
+    assert sum("◀" in line for line in drawing) == 2
+
+
+def test_a_query_that_shares_nothing_has_no_group() -> None:
+    assert shared_part("EXPLAIN SELECT ticker FROM trades [ROWS 10]") == []
+
+
+def test_every_good_select_can_be_explained_among_all_the_others() -> None:
+    texts = [text for text in GOOD if text.lstrip().startswith("SELECT")]
+    queries = {f"q{i}": replace(query(text), name=f"q{i}") for i, text in enumerate(texts)}
+    for name, each in queries.items():
+        lines = explain(each, queries).splitlines()
+        is_drawn = any(f"◀ {name}" in line for line in lines)
+        assert is_drawn == (signature_of(each) is not None)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "words"),
+    [
+        (None, "horizon: not known, the query has not taken effect on every partition yet"),
+        (DAWN, "horizon: none, it has seen its streams from their first row on"),
+        (
+            1_700_000_060_001,
+            "horizon: 1700000060001 (2023-11-14 22:14:20.001+00:00), it joined late and sees rows above that",
+        ),
+    ],
+)
+def test_the_horizon_is_told_in_milliseconds_and_as_a_date(horizon: int | None, words: str) -> None:
+    assert horizon_line(horizon) == words
