@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.operators.parcel import Parcel
@@ -197,6 +197,13 @@ def test_reports_depend_on_nothing_but_the_topics(written: list[Written], random
 
 
 @given(partitions())
+@example(
+    [  # a query with another partial but the same cuts joins between two rows of one instant
+        Written(0, [(5, [(1, "x", None)])]),
+        Written(1, [(1, [])]),
+        Written(2, [(1, []), (4, [(1, "x", None)])]),
+    ]
+)
 def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Written]) -> None:
     queues = [w.messages() for w in written]
     said = run([message for queue in queues for message in queue], 2, [True])

@@ -133,9 +133,8 @@ class Eras:
         return self.cuts[-1]
 
     def change(self, cuts: Cuts, above: Instant) -> None:
-        """Other cuts hold above an instant, which must be a cut already (or the beginning of all time)."""
-        if cuts == self.now:
-            return
+        """Cuts hold above an instant, which is a cut itself from now on, also where they are the same as before: what
+        else is kept from there on begins between slices. No row above it has come."""
         while self.begins and self.begins[-1] >= above:
             self.begins.pop()
             self.cuts.pop()
