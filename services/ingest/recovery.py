@@ -31,7 +31,7 @@ def committed(consumer: Consumer, keys: Iterable[Key]) -> dict[Key, Place]:
     """What the group has committed. A transaction that is under way is waited for, as long as it may take."""
     asked = [TopicPartition(*key) for key in keys]
     places = {}
-    for answer in consumer.committed(asked, timeout=TIMEOUT) if asked else ():
+    for answer in kafka.committed(consumer, asked, TIMEOUT) if asked else ():
         if answer.error is not None:
             raise KafkaException(answer.error)
         state = State.decode(answer.metadata) if answer.offset >= 0 and answer.metadata else None

@@ -139,7 +139,7 @@ class _Places:
         key = letter.code, letter.partition
         if key not in self._next:
             asked = [TopicPartition(self._topic, letter.partition)]
-            self._next[key] = self._group(letter.code).committed(asked, timeout=TIMEOUT)[0].offset
+            self._next[key] = kafka.committed(self._group(letter.code), asked, TIMEOUT)[0].offset
         return letter.number >= self._next[key]
 
     def after(self, letters: Iterable[DeadLetter]) -> Iterator[tuple[Consumer, list[TopicPartition]]]:

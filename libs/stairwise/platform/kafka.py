@@ -15,6 +15,10 @@ MAX_MESSAGE = 8 << 20
 """The largest message on any topic, in bytes."""
 ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC})
 """Errors of a topic that is not there, or was made a moment ago."""
+ELSEWHERE = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""Errors of a group whose coordinator is being found: the answer is to ask again."""
 STEP = 0.05
 """How long to wait for messages at a time, in seconds: ``consume`` waits for all that it may bring."""
 
@@ -92,6 +96,22 @@ class Ends:
                     raise
                 time.sleep(STEP)
         return {}
+
+
+def committed(group: Consumer, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+    """What a consumer's group has committed; a negative offset where that is nothing.
+
+    The client itself does not ask again where a coordinator has just been chosen, as a group's first question does.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            answers: list[TopicPartition] = group.committed(partitions, timeout=max(STEP, deadline - time.monotonic()))
+            return answers
+        except KafkaException as error:
+            if error.args[0].code() not in ELSEWHERE or time.monotonic() > deadline:
+                raise
+            time.sleep(STEP)
 
 
 def _dotted(settings: Mapping[str, Any]) -> dict[str, Any]:

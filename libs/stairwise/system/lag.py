@@ -5,6 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from stairwise.platform.kafka import committed
 from stairwise.system.health import admin_client, quiet
 
 INGEST_GROUP = "stairwise-ingest"
@@ -44,7 +45,6 @@ def _committed(brokers: str, group: str, partitions: list[TopicPartition], timeo
     """
     consumer = Consumer(quiet({"bootstrap.servers": brokers, "group.id": group}))
     try:
-        answer: list[TopicPartition] = consumer.committed(partitions, timeout=timeout)
-        return answer
+        return committed(consumer, partitions, timeout)
     finally:
         consumer.close()
