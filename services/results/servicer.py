@@ -7,6 +7,7 @@ by all who get the same. A write waits until the client's window has room; while
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -34,6 +35,8 @@ from stairwise.platform.plans import Registered
 from stairwise.platform.status import to_status
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
+
+log = logging.getLogger(__name__)
 
 NAME = "stairwise.v1.Results"
 TOKEN = "stairwise-token-bin"
@@ -94,6 +97,7 @@ class ResultsServicer:
             return
         if stalled is not None:
             metrics.stalled.add(1)
+            log.info("a subscription ends: its client took nothing for %g s", self._stall)
             text = f"nothing was taken for {self._stall:g} s (resume with the token of the last message)"
             await context.abort(grpc.StatusCode.ABORTED, text, ((TOKEN, stalled.token),))
 

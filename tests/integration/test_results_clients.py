@@ -172,6 +172,7 @@ def test_who_does_not_read_holds_up_nobody_and_gets_the_token_to_go_on_from(serv
         writer.end(query)
         writer.flush()
         assert [u.time for u in client.subscribe(query.query.name, "earliest", encoding="arrow")] == list(times)
+        until(lambda: "its client took nothing" in service.log.read_text(), lambda: "the slow one is served on")
         with pytest.raises(grpc.RpcError) as ended:
             got.extend(call)
         assert ended.value.code() == grpc.StatusCode.ABORTED
