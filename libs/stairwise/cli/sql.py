@@ -15,7 +15,7 @@ from stairwise.cli.prompt import scripts
 from stairwise.cli.session import Connection, connected, connection_options
 from stairwise.cli.subscribe import show_table
 from stairwise.client import Client, QueryInfo, StreamInfo
-from stairwise.client.subscription import From
+from stairwise.client.request import From
 from stairwise.cql import ast
 from stairwise.cql.completion import Known
 from stairwise.cql.parser import parse_script

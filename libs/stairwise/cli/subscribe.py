@@ -12,7 +12,7 @@ from stairwise.cli.live import LiveAnswer
 from stairwise.cli.plot import Plot
 from stairwise.cli.session import Connection, complete_query, connected, connection_options
 from stairwise.client import Subscription
-from stairwise.client.subscription import From
+from stairwise.client.request import From
 from stairwise.cql.literals import parse_timestamp
 from stairwise.operators.lines import json_lines, to_bytes
 
