@@ -60,14 +60,18 @@ $(TOOLS)/.fetched: deploy/fetch-prometheus
 demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS=N: end after N reports)
 	@$(BIN)/stairwise demo
 
+# Tests without the JVM run side by side on all cores; those that start brokers and systems have the machine to
+# themselves. ARGS may leave nothing for one of the two: pytest's exit code 5.
 test: setup tracing tools ## every test but the long ones, from nothing (under 15 minutes on 2 cores)
-	@$(BIN)/pytest -m "not long and not cluster" $(ARGS)
+	@$(BIN)/pytest -n logical -m "not jvm and not long and not cluster" $(ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/pytest -m "jvm and not long and not cluster" $(ARGS) || [ $$? -eq 5 ]
 
 test-fast: $(STAMPS)/python $(STAMPS)/protos ## tests without the JVM (under a minute)
-	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -m "not long and not jvm" tests/unit tests/property $(ARGS)
+	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n logical -m "not jvm and not long" tests/unit tests/property $(ARGS)
 
 test-long: setup tracing tools ## the full counts that test is too short for: prints kills, lost, repeated, wrong
-	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -m "(long or not jvm) and not cluster" --timeout 7200 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -n logical -m "not jvm and not cluster" --timeout 7200 $(ARGS) || [ $$? -eq 5 ]
+	@HYPOTHESIS_PROFILE=long $(BIN)/pytest -m "long and jvm" --timeout 7200 $(ARGS) || [ $$? -eq 5 ]
 
 test-chart: $(STAMPS)/python $(STAMPS)/protos tools ## the chart, its rules and dashboards, the Dockerfiles (seconds)
 	@$(BIN)/pytest tests/chart $(ARGS)
