@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from services.operators.parcel import Parcel
@@ -63,6 +63,9 @@ PLANS = plan_log()
 DROPPED = {"a@1": 3, "b@2": 5}
 """By which version a query was dropped."""
 STREAM: Stream = PLANS.newest.streams["s"]
+
+FEWER = settings(max_examples=max(5, settings().max_examples * 2 // 5))
+"""Each case runs the whole plan several times over."""
 
 Rows = list[tuple[int, str | None, int | None]]
 
@@ -180,6 +183,7 @@ def partitions(draw: st.DrawFn) -> list[Written]:
     return written
 
 
+@FEWER
 @given(partitions(), st.randoms(use_true_random=False), st.lists(st.booleans(), min_size=1, max_size=7))
 def test_reports_depend_on_nothing_but_the_topics(written: list[Written], random, steps: list[bool]) -> None:
     queues = [w.messages() for w in written]
@@ -197,6 +201,7 @@ def test_reports_depend_on_nothing_but_the_topics(written: list[Written], random
         assert lines_of(said) == lines
 
 
+@FEWER
 @given(partitions())
 @example(
     [  # a query with another partial but the same cuts joins between two rows of one instant

@@ -63,24 +63,24 @@ def written(path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("rows.jsonl", JSON),
-        ("rows.ndjson", JSON),
-        ("rows.jsonl.gz", gzip.compress(JSON)),
-        ("rows.jsonl.zst", pa.Codec("zstd").compress(JSON, asbytes=True)),
-        ("rows.csv", CSV),
-        ("rows.csv.gz", gzip.compress(CSV)),
-        ("rows.csv.zst", pa.Codec("zstd").compress(CSV, asbytes=True)),
-        ("windows.csv", CSV.replace(b"\n", b"\r\n")),
-        ("windows.jsonl", JSON.replace(b"\n", b"\r\n")),
-        ("open.jsonl", JSON.rstrip(b"\n")),
-        ("open.csv", CSV.rstrip(b"\n")),
-    ],
-)
-def test_every_text_format_gives_the_same_rows(tmp_path: Path, name: str, content: bytes) -> None:
-    assert read(written(tmp_path / name, content)) == (ROWS, [])
+FILES = {
+    "rows.jsonl": JSON,
+    "rows.ndjson": JSON,
+    "rows.jsonl.gz": gzip.compress(JSON),
+    "rows.jsonl.zst": pa.Codec("zstd").compress(JSON, asbytes=True),
+    "rows.csv": CSV,
+    "rows.csv.gz": gzip.compress(CSV),
+    "rows.csv.zst": pa.Codec("zstd").compress(CSV, asbytes=True),
+    "windows.csv": CSV.replace(b"\n", b"\r\n"),
+    "windows.jsonl": JSON.replace(b"\n", b"\r\n"),
+    "open.jsonl": JSON.rstrip(b"\n"),
+    "open.csv": CSV.rstrip(b"\n"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_text_format_gives_the_same_rows(tmp_path: Path, name: str) -> None:
+    assert read(written(tmp_path / name, FILES[name])) == (ROWS, [])
 
 
 @pytest.mark.parametrize("kind", ["plain", "instants", "dictionary"])
