@@ -92,6 +92,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
                 owner.address = self._worker.address
                 owner.ready = held.is_ready
                 owner.rows = held.rows
+                owner.memory_bytes = held.past.size_bytes
                 if held.watermark > DAWN:
                     owner.watermark_ms = held.watermark
         return response

@@ -77,12 +77,13 @@ class Holdings:
 
     def __init__(self, retain: Retain | None = None) -> None:
         self._retain = retain if retain is not None else Retain()
+        """What is kept of streams that do not say it themselves."""
         self._partitions: dict[Key, Partition] = {}
 
     def assign(self, assigned: Mapping[Key, Stream]) -> None:
         """Hold exactly these: what was held stays as it is, what is new starts empty, what is gone is freed."""
         self._partitions = {
-            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain)
+            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain.of(stream))
             for key, stream in assigned.items()
         }
 

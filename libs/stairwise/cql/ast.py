@@ -69,6 +69,24 @@ class Duration:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """``64 MB`` or ``64MB``: a count and the name of a unit."""
+
+    count: str
+    unit: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of a stream's past is kept for lookups: ``2 HOURS AT MOST 512 MB``, or one of the two."""
+
+    time: Duration | None
+    size: Size | None
+    span: Span
+
+
 Instant = Number | String | TypedString
 
 # ── expressions ─────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +222,7 @@ class Option:
     """A word with a value, of a window (SLIDE, LAG, ...) or of CREATE STREAM and CREATE TABLE (LATENESS, KEY, ...)."""
 
     keyword: str
-    value: Duration | Number | Name | tuple[Name, ...] | None
+    value: Duration | Number | Name | Retention | tuple[Name, ...] | None
     span: Span
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, is_null
-from stairwise.cql.literals import count, duration
+from stairwise.cql.literals import count, duration, size
 from stairwise.cql.query import Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
 from stairwise.cql.select import resolve_select
 from stairwise.cql.source import Source, Span
@@ -26,6 +26,9 @@ MAX_NAME = 100
 MAX_SET_OPERATIONS = 32
 DEFAULT_FUTURE: Duration = 86_400_000
 """How far ahead of the clock a row may be whose time is Kafka's append time: one day."""
+
+LEAST_RETAINED = 1 << 20
+"""Bytes that lookups need at least for a partition's past."""
 
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -59,6 +62,8 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
     columns = _columns(source, statement.columns)
     options = single_options(source, statement.options)
     timestamp_by = _timestamp_by(source, options.get("TIMESTAMP"), columns)
+    partitions = _partitions(source, options.get("PARTITIONS"))
+    retain_time, retain_bytes = _retained(source, options.get("RETAIN"), partitions)
     return Stream(
         statement.name.text,
         tuple(columns.values()),
@@ -66,12 +71,14 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
         lateness=_length(source, options.get("LATENESS"), 0, zero=True) or 0,
         idle_after=_length(source, options.get("IDLE"), None),
         partition_by=_column_option(source, options.get("PARTITION"), columns),
-        partitions=_partitions(source, options.get("PARTITIONS")),
+        partitions=partitions,
         granule=_length(source, options.get("GRANULE"), 1_000) or 1_000,
         live="LIVE" in options or timestamp_by is None,
         incarnation=incarnation,
         future=_length(source, options.get("FUTURE"), DEFAULT_FUTURE if timestamp_by is None else None),
         reject_unknown="REJECT" in options,
+        retain_time=retain_time,
+        retain_bytes=retain_bytes,
     )
 
 
@@ -195,6 +202,25 @@ def _partitions(source: Source, option: ast.Option | None) -> int:
         return 4
     assert isinstance(option.value, ast.Number), "the grammar gives PARTITIONS a number"
     return count(source, option.value, "PARTITIONS", MAX_PARTITIONS)
+
+
+def _retained(source: Source, option: ast.Option | None, partitions: int) -> tuple[Duration | None, int | None]:
+    """How far back lookups reach, and how many bytes they take for the stream."""
+    if option is None:
+        return None, None
+    said = option.value
+    assert isinstance(said, ast.Retention), "the grammar gives RETAIN of a stream a time, a size or both"
+    time = None if said.time is None else duration(source, said.time, "RETAIN")
+    if said.size is None:
+        return time, None
+    most = size(source, said.size, "RETAIN")
+    if most < partitions * LEAST_RETAINED:
+        raise source.error(
+            said.size.span,
+            f"RETAIN AT MOST {most:,} bytes is too little for PARTITIONS {partitions}",
+            expected=f"1 MiB for each partition or more: {partitions} MiB",
+        )
+    return time, most
 
 
 # ── queries ─────────────────────────────────────────────────────────────────────────────────────────────

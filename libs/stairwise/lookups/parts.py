@@ -35,7 +35,7 @@ class OutOfReachError(StairwiseError):
     def __init__(self, stream: str, rear: Instant, horizon: Instant) -> None:
         super().__init__(
             f"the window reaches back to {rear}, and rows of {stream} are kept from {horizon + 1} on",
-            hint="ask for a shorter window, or let the lookups service keep more",
+            hint="ask for a shorter window, or let the stream RETAIN more",
         )
 
 

@@ -30,6 +30,8 @@ MAKE = 1 << 19
 """Rows that a lookup gives to a shelf that is being made: a fraction of a second."""
 PATIENCE = 8
 """A shelf that took in so many times the rows that are kept, without being asked, is given up."""
+MOST_USES = 1024
+"""Signatures whose use is remembered and that can have shelves."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Retain:
     time: Duration = 3_600_000
     size: int = 256 << 20
     """Bytes of rows and structures."""
+
+    def of(self, stream: Stream) -> Retain:
+        """What a stream's RETAIN says, and this where it says nothing. Its bytes are for all partitions together."""
+        time = self.time if stream.retain_time is None else stream.retain_time
+        size = self.size if stream.retain_bytes is None else stream.retain_bytes // stream.partitions
+        return Retain(time, size)
 
 
 @dataclass(frozen=True)
@@ -114,8 +122,7 @@ class Past:
         asks for it, so that none has to wait for all; ``at_once`` says that this one does.
         """
         signature = lookup.signature
-        use = self._uses.setdefault(signature, _Use())
-        use.unasked = 0
+        use = self._use(signature)
         shelf = self._shelves.get(signature)
         if shelf is not None and shelf.serves(lookup):
             return shelf
@@ -125,6 +132,17 @@ class Past:
         if use.making is None or not use.making.serves(lookup):
             use.making, use.made = self._planned(lookup, shelf, use.making), self._dropped
         return self._go_on(signature, use, use.making, at_once=at_once)
+
+    def _use(self, signature: Signature) -> _Use:
+        """The use of a signature that is asked now; beyond ``MOST_USES``, the one asked longest ago is forgotten."""
+        use = self._uses.pop(signature, None) or _Use()
+        self._uses[signature] = use
+        use.unasked = 0
+        if len(self._uses) > MOST_USES:
+            oldest = next(iter(self._uses))
+            self._shelves.pop(oldest, None)
+            del self._uses[oldest]
+        return use
 
     def describe(self, lookup: Lookup) -> str:
         """How lookups of this kind are answered here now, and why."""
@@ -235,11 +253,12 @@ class Past:
         times = int64_view(settled.column(self.stream.time_column))
         first = int(times[0])
         self.rows += settled.num_rows
-        self._page_bytes += settled.nbytes
         while self._pages and self._pages[-1].rows.num_rows <= min(PAGE, 2 * settled.num_rows):
             page = self._pages.pop()
+            self._page_bytes -= page.rows.nbytes
             settled, first = concat([page.rows, settled]), page.first
         self._pages.append(_Page(settled, first, int(times[-1])))
+        self._page_bytes += settled.nbytes
 
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from services.lookups.holdings import GapError, Holdings, Partition
+from stairwise.lookups.past import Retain
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, Column, Stream, Type
 
@@ -95,3 +98,12 @@ def test_a_rebalance_keeps_frees_and_adds_partitions() -> None:
 
 def test_a_worker_without_partitions_is_ready() -> None:
     assert Holdings().are_ready
+
+
+def test_a_stream_that_says_how_much_to_retain_is_kept_so_and_others_as_the_service_is_set() -> None:
+    settings = Retain(time=60_000, size=64 << 20)
+    holdings = Holdings(settings)
+    said = replace(TRADES, retain_time=5_000, retain_bytes=8 << 20, partitions=4)
+    holdings.assign({("s.trades.1", 0): said, ("s.quotes.1", 0): QUOTES})
+    retained = [partition.retain for _, partition in holdings]
+    assert retained == [Retain(time=5_000, size=2 << 20), settings]
