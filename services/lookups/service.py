@@ -21,6 +21,7 @@ from services.lookups.api import SERVICE, LookupsApi
 from services.lookups.follower import PlanFollower
 from services.lookups.holdings import Holdings
 from services.lookups.peers import Peers
+from services.lookups.runner import FilterRunner
 from services.lookups.targets import find_targets
 from services.lookups.worker import Worker
 from stairwise.lookups.past import Retain
@@ -85,6 +86,7 @@ class Lookups:
                 tasks.create_task(self._keep_subscribed())
                 tasks.create_task(self._set_targets())
                 tasks.create_task(self._say_ready())
+                tasks.create_task(self._run_filters())
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
@@ -115,6 +117,22 @@ class Lookups:
                 continue
             for key, target in found.items():
                 missing[key].target = target
+
+    async def _run_filters(self) -> None:
+        """Run the standing filters while the group has this worker do it."""
+        while True:
+            await self._worker.leading.wait()
+            runner = FilterRunner(self._brokers)
+            runner.start()
+            try:
+                ends = {asyncio.create_task(self._worker.following.wait()), asyncio.create_task(runner.failure())}
+                done, others = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                for task in others:
+                    task.cancel()
+                for task in done:
+                    task.result()
+            finally:
+                await runner.stop()
 
     async def _say_ready(self) -> None:
         while not self._holdings.are_ready:

@@ -40,6 +40,8 @@ class Worker:
         """The streams that are subscribed to, by topic."""
         self.assigned = asyncio.Event()
         """Set when partitions were assigned; whoever acts on it clears it."""
+        self.leading, self.following = asyncio.Event(), asyncio.Event()
+        """One of them is set from the first assignment on: does this worker run the standing filters?"""
         self.owners: Mapping[Key, str] = {}
         """The address of the worker that holds each partition, as the last assignment says."""
         self._holdings = holdings
@@ -103,7 +105,8 @@ class Worker:
         )
         app.finalize()
         app.transport = ReplayingTransport(app.conf.broker_consumer, app, self._holdings)
-        # The plans are subscribed to as well, and passed over: a subscription may not be empty.
+        # The plans are subscribed to as well, and passed over: a subscription may not be empty, and who is given them
+        # runs the standing filters.
         channel = app.topic(topics.PLANS, key_type=bytes, value_type=bytes, acks=False)
 
         async def intake(stream: Any) -> None:
@@ -131,6 +134,9 @@ class Worker:
     def _assign(self, assigned: set[Key]) -> None:
         held = {key: self.streams[key[0]] for key in assigned if key[0] in self.streams}
         self._holdings.assign(held)
+        is_leading = (topics.PLANS, 0) in assigned
+        for event, holds in ((self.leading, is_leading), (self.following, not is_leading)):
+            event.set() if holds else event.clear()
         self.owners = self._read_owners()
         self.assigned.set()
         metrics.rebalances.add(1)

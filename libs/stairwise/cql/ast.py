@@ -348,6 +348,8 @@ class SelectStatement:
     relation: Relation
     emit: Name | None
     """RSTREAM, ISTREAM, DSTREAM or CHANGES, if it was written."""
+    using: Span | None = None
+    """Of USING LOOKUPS, if it was written."""
     source: Source = NOWHERE
     start: int = 0
     """Where the SELECT begins inside its statement (after CREATE QUERY ... AS or EXPLAIN)."""

@@ -274,8 +274,13 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def emit(self, token: Token) -> ast.Name:
         return ast.Name(token.upper(), _span(token))
 
-    def select_statement(self, relation: ast.Relation, emit: ast.Name | None) -> ast.SelectStatement:
-        return ast.SelectStatement(relation, emit)
+    def using(self, using: Token, lookups: Token) -> Span:
+        return _span(using).to(_span(lookups))
+
+    def select_statement(
+        self, relation: ast.Relation, emit: ast.Name | None, using: Span | None = None
+    ) -> ast.SelectStatement:
+        return ast.SelectStatement(relation, emit, using)
 
     def column_definition(
         self, name: ast.Name, type_: ast.Name, not_: Token | None, null: Token | None

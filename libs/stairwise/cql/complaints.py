@@ -94,7 +94,7 @@ _FOREIGN = {
     "RIGHT": "joins are inner: write JOIN ... ON ...",
     "FULL": "joins are inner: write JOIN ... ON ...",
     "CROSS": "write the streams with a comma between them: FROM a [...], b [...]",
-    "USING": "write JOIN ... ON a.x = b.x",
+    "USING": "write JOIN ... ON a.x = b.x; USING LOOKUPS stands behind EMIT CHANGES",
     "INTERSECT": "there is no INTERSECT: a join on all columns says the same of sets",
     "MINUS": "write EXCEPT",
     "OVER": "the window stands in FROM, in brackets after the stream: FROM trades [RANGE 60 SECONDS]",

@@ -12,13 +12,13 @@ from dataclasses import replace
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, is_null
 from stairwise.cql.literals import count, duration, size
-from stairwise.cql.query import Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
+from stairwise.cql.query import ITEM_FUNCTIONS, Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
 from stairwise.cql.select import resolve_select
 from stairwise.cql.source import Source, Span
 from stairwise.cql.window_clauses import single_options
 from stairwise.errors import nearest
 from stairwise.schema import FOREVER, TIME_COLUMN, Column, Duration, Stream, Type
-from stairwise.windows.spec import MultiWindow
+from stairwise.windows.spec import MultiWindow, TimeWindow
 
 MAX_COLUMNS = 1_000
 MAX_PARTITIONS = 1_024
@@ -229,7 +229,31 @@ def _retained(source: Source, option: ast.Option | None, partitions: int) -> tup
 def resolve_query(name: str, select: ast.SelectStatement, streams: Mapping[str, Stream]) -> Query:
     """The query that a SELECT states, over the streams that there are."""
     relation = _relation(select.source, select.relation, streams, MAX_SET_OPERATIONS)
-    return Query(name, relation, _emit(select, relation), select.text)
+    emit = _emit(select, relation)
+    if select.using is not None:
+        _check_filter(select, select.using, relation, emit)
+    return Query(name, relation, emit, select.text, by_lookups=select.using is not None)
+
+
+def _check_filter(select: ast.SelectStatement, using: Span, relation: Relation, emit: Emit) -> None:
+    """USING LOOKUPS stands behind a filter: keys whose aggregates over a sliding window are in a range."""
+    if not _is_filter(relation):
+        raise select.source.error(
+            using,
+            "USING LOOKUPS is for the keys of one stream that meet HAVING over a sliding window",
+            expected="SELECT k, SUM(x) FROM s [RANGE ...] GROUP BY k HAVING SUM(x) > ... EMIT CHANGES USING LOOKUPS",
+            hint="leave USING LOOKUPS out: any query can do without",
+        )
+    if emit is not Emit.CHANGES:
+        raise select.source.error(using, f"USING LOOKUPS shows changes, not {emit.value}", hint="write EMIT CHANGES")
+
+
+def _is_filter(relation: Relation) -> bool:
+    if not isinstance(relation, Select) or len(relation.inputs) > 1 or relation.distinct:
+        return False
+    if any(aggregate.function in ITEM_FUNCTIONS for aggregate in relation.aggregates):
+        return False
+    return isinstance(relation.inputs[0].window, TimeWindow) and bool(relation.keys) and relation.having is not None
 
 
 def _relation(source: Source, node: ast.Relation, streams: Mapping[str, Stream], depth: int) -> Relation:

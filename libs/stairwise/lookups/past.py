@@ -260,6 +260,13 @@ class Past:
         self._pages.append(_Page(settled, first, int(times[-1])))
         self._page_bytes += settled.nbytes
 
+    def release(self, instant: Instant) -> None:
+        """Rows at or before an instant are not asked for any more."""
+        before = self.horizon
+        while self._pages and self._pages[0].last <= instant:
+            self._drop()
+        self._forget(before)
+
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
         before = self.horizon
@@ -278,6 +285,10 @@ class Past:
                 break
             else:
                 self._drop()
+        self._forget(before)
+
+    def _forget(self, before: Instant) -> None:
+        """Let the shelves forget what was dropped since the horizon was at ``before``."""
         if self.horizon > before:
             for signature, shelf in list(self._shelves.items()):
                 shelf.forget(self.horizon)

@@ -27,7 +27,7 @@ from stairwise.aggregates.contract import Algebra
 from stairwise.cql import ast
 from stairwise.cql.logical import conjuncts
 from stairwise.cql.parser import parse_script
-from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Select, Value
+from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Query, Select, Value
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
 from stairwise.operators.answers import yields_items
@@ -95,6 +95,8 @@ class Lookup:
     """The keys that are asked for, one value for each of the signature's; None: all."""
     bound: Bound | None
     explain: bool = False
+    horizon: Instant = DAWN
+    """Rows at or below it are not seen."""
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
@@ -126,6 +128,10 @@ class Lookup:
 
     def span(self, at: Instant) -> tuple[Instant, Instant]:
         """The window by time at T: rows with rear < ts ≤ front."""
+        rear, front = self._window_at(at)
+        return max(rear, min(self.horizon, front)), front
+
+    def _window_at(self, at: Instant) -> tuple[Instant, Instant]:
         match self.window:
             case TimeWindow():
                 front = at - self.window.lag
@@ -169,9 +175,21 @@ def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
             "a lookup answers aggregates that have one value a group",
             hint="write SELECT key, SUM(x) ... GROUP BY key; rows, DISTINCT and TOP are for a query",
         )
+    return replace(_lookup(text, select, window), explain=explain)
+
+
+def lookup_of(query: Query) -> Lookup:
+    """A standing filter as the lookup that answers it at each of its report times."""
+    select = query.relation
+    if not isinstance(select, Select) or not isinstance(select.inputs[0].window, TimeWindow):
+        raise ValueError(f"{query.name} is no standing filter")
+    return _lookup(query.text, select, select.inputs[0].window)
+
+
+def _lookup(text: str, select: Select, window: TimeWindow | LandmarkWindow | RowsWindow) -> Lookup:
     signature, asked = _keys(select, window)
     bound = _bound(select) if asked is None else None
-    return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound, explain)
+    return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound)
 
 
 def _check_shape(statement: ast.SelectStatement) -> None:
