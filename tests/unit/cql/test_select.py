@@ -324,7 +324,8 @@ REFUSED = [
 
 
 def test_a_standing_filter_is_a_query_that_lookups_evaluate() -> None:
-    text = "SELECT ticker, COUNT(*) AS using FROM trades [RANGE 9s] lookups GROUP BY ticker HAVING COUNT(*) > 1 EMIT CHANGES"
+    grouped = "GROUP BY ticker HAVING COUNT(*) > 1 EMIT CHANGES"
+    text = f"SELECT ticker, COUNT(*) AS using FROM trades [RANGE 9s] lookups {grouped}"
     plain, filtered = query(text), query(f"{text} using lookups")
     assert (plain.by_lookups, filtered.by_lookups) == (False, True)
     assert filtered.relation == plain.relation
