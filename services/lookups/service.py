@@ -117,6 +117,9 @@ class Lookups:
                 continue
             for key, target in found.items():
                 missing[key].target = target
+            if len(found) < len(missing):
+                await asyncio.sleep(RETRY)
+                self._worker.assigned.set()
 
     async def _run_filters(self) -> None:
         """Run the standing filters while the group has this worker do it."""
