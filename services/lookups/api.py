@@ -122,7 +122,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
             raise StairwiseError(
                 f"{keys.num_rows} keys and {len(ranges)} ranges", hint="give each key a range above 0, or none at all"
             )
-        lookup.with_range(1)  # only a window by RANGE has one to replace
+        lookup.ranged()
         return Asked(lookup, keys, ranges)
 
 

@@ -63,6 +63,19 @@ class Worker:
         await self._app.consumer.subscribe(await self._app.topics._update_indices())
         log.info("subscribed", extra=telemetry.fields(topics=sorted(streams)))
 
+    @property
+    def is_rebalancing(self) -> bool:
+        return bool(self._app.rebalancing)
+
+    async def rewind(self) -> None:
+        """Read on from where each partition stands. After rebalances that follow each other closely Faust may not."""
+        consumer = self._app.consumer
+        await consumer.perform_seek()
+        consumer.resume_partitions(consumer.assignment())
+        self._app.flow_control.resume()
+        consumer.resume_flow()
+        await self._app._fetcher.maybe_start()
+
     async def failure(self) -> None:
         """Raises when Faust has given up."""
         await self._app.wait_until_stopped()

@@ -23,9 +23,9 @@ from stairwise.expressions.views import Ints
 from stairwise.lookups.past import Past
 from stairwise.lookups.shelf import Shelf, must_look_through
 from stairwise.lookups.statement import Lookup
-from stairwise.lookups.tally import Tally, added
+from stairwise.lookups.tally import Tally, Total, added
 from stairwise.operators.preparation import computed
-from stairwise.schema import DAWN, Instant
+from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.windows.spec import RowsWindow
 
 
@@ -44,7 +44,7 @@ def candidates(past: Past, lookup: Lookup, at: Instant) -> pa.RecordBatch | None
     rear, front = reachable(past, lookup, at)
     if lookup.bound is None or must_look_through(lookup):
         return None
-    shelf = past.shelf(lookup, past.span_rows(rear, front))
+    shelf = past.shelf(lookup, rear, front)
     if shelf is None:
         return None
     number = shelf.candidates(lookup.bound, rear, front, lookup.stream.partitions)
@@ -58,7 +58,7 @@ def part(
     if isinstance(lookup.window, RowsWindow):
         return _by_rows(past, lookup, at, last if last is not None else lookup.window.rows)
     rear, front = reachable(past, lookup, at)
-    shelf = past.shelf(lookup, past.span_rows(rear, front))
+    shelf = past.shelf(lookup, rear, front)
     if shelf is None:
         return _looked_through(lookup, *past.span(rear, front))
     number = _numbers(shelf, lookup, rear, front, keys)
@@ -76,14 +76,20 @@ def asked_part(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> pa.RecordB
     """What several partitions contribute together where a statement names its keys; None if one has no shelf."""
     if lookup.asked is None or must_look_through(lookup) or isinstance(lookup.window, RowsWindow):
         return None
-    tallies = []
-    for past in pasts:
-        rear, front = reachable(past, lookup, at)
-        shelf = past.shelf(lookup, past.span_rows(rear, front))
-        if shelf is None:
-            return None
-        tallies.append(_tally_of(shelf, lookup, shelf.numbers_of(lookup), rear, front))
-    tally = added(tallies, lookup.needs)
+    spans = [reachable(past, lookup, at) for past in pasts]
+    found = [past.shelf(lookup, *span) for past, span in zip(pasts, spans, strict=True)]
+    shelves = [shelf for shelf in found if shelf is not None]
+    if len(shelves) < len(found):
+        return None
+    if len(lookup.asked) == 1 and lookup.needs_sums_alone:
+        total = Total(len(lookup.needs))
+        for shelf, span in zip(shelves, spans, strict=True):
+            shelf.count(total, lookup.needs, int(shelf.numbers_of(lookup)[0]), *span)
+        tally = total.tally()
+    else:
+        each = zip(shelves, spans, strict=True)
+        tallies = [_tally_of(shelf, lookup, shelf.numbers_of(lookup), *span) for shelf, span in each]
+        tally = added(tallies, lookup.needs)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*lookup.asked_columns, *columns], tally)
@@ -122,7 +128,7 @@ def _tally(past: Past, lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges
         rears = front - ranges
         if past.horizon > DAWN and len(rears) and int(rears.min()) < past.horizon:
             raise OutOfReachError(lookup.stream.name, int(rears.min()), past.horizon)
-    shelf = past.shelf(lookup, past.rows, at_once=True)
+    shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
     if shelf is None:  # it has all rows to be made of, and needs that can be kept
         raise AssertionError("no shelf was made")
     number = shelf.numbers(keys.columns, keys.num_rows)

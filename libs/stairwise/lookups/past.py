@@ -115,18 +115,18 @@ class Past:
                 shelf.update(settled, first)
         self._keep_within()
 
-    def shelf(self, lookup: Lookup, work: int, *, at_once: bool = False) -> Shelf | None:
-        """The shelf that answers a lookup, if it is worth having one and is there.
+    def shelf(self, lookup: Lookup, rear: Instant, front: Instant, *, at_once: bool = False) -> Shelf | None:
+        """The shelf that answers a lookup over (rear, front], if it is worth having one and is there.
 
-        ``work`` is how many rows would be looked at without it. A shelf is made of ``MAKE`` rows at each lookup that
-        asks for it, so that none has to wait for all; ``at_once`` says that this one does.
+        A shelf is made of ``MAKE`` rows at each lookup that asks for it, so that none has to wait for all;
+        ``at_once`` says that this one does.
         """
         signature = lookup.signature
         use = self._use(signature)
         shelf = self._shelves.get(signature)
         if shelf is not None and shelf.serves(lookup):
             return shelf
-        use.looked_at += work
+        use.looked_at += self._span_rows(rear, front)
         if use.looked_at < self.rows or (must_look_through(lookup) and lookup.asked is None):
             return None
         if use.making is None or not use.making.serves(lookup):
@@ -178,7 +178,7 @@ class Past:
         places = self._places(rows, 0)
         return rows, Rows(places.time, places.partition, numbers)
 
-    def span_rows(self, rear: Instant, front: Instant) -> int:
+    def _span_rows(self, rear: Instant, front: Instant) -> int:
         """About how many rows are between, without looking at them."""
         return sum(page.rows.num_rows for page in self._pages if page.last > rear and page.first <= front)
 

@@ -30,7 +30,7 @@ from stairwise.lookups.statement import Bound, Lookup, Need, Signature
 from stairwise.lookups.substreams import Substreams
 from stairwise.lookups.sum_filter import SumFilter
 from stairwise.lookups.sums import FAMILIES, columns_of
-from stairwise.lookups.tally import EXTREMES, Tally
+from stairwise.lookups.tally import EXTREMES, Tally, Total
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.keys import KeyTable
 from stairwise.schema import Instant, Stream, Type
@@ -183,6 +183,14 @@ class Shelf:
 
     def spans(self, number: Ints, rear: Ints, front: Ints) -> Intervals:
         return self._substreams.by_time(number, rear, front)
+
+    def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
+        """Add what the structures give for one key; all needs are sums."""
+        left, right, rows = self._substreams.span_of(number, rear, front)
+        total.rows += rows
+        for sums, need in zip(total.sums, needs, strict=True):
+            for column, value in self._sums[need].between(left, right).items():
+                sums[column] = sums.get(column, 0) + value
 
     def tally(self, needs: Sequence[Need], intervals: Intervals) -> Tally:
         """What the structures give for intervals."""

@@ -30,6 +30,7 @@ from stairwise.cql.parser import parse_script
 from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Query, Select, Value
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
+from stairwise.lookups.sums import FAMILIES
 from stairwise.operators.answers import yields_items
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.grouping import Grouping
@@ -108,6 +109,11 @@ class Lookup:
         return tuple(found.values())
 
     @cached_property
+    def needs_sums_alone(self) -> bool:
+        """Can running sums alone give all that it needs?"""
+        return all(need.family in FAMILIES for need in self.needs)
+
+    @cached_property
     def asked_columns(self) -> list[pa.Array]:
         """The keys that are asked for, a column for each of the signature's."""
         return [
@@ -142,11 +148,15 @@ class Lookup:
             case RowsWindow():
                 return DAWN, at
 
-    def with_range(self, length: int) -> Lookup:
-        """The same over another range."""
+    def ranged(self) -> TimeWindow:
+        """The window, if it has a range that others can replace."""
         if not isinstance(self.window, TimeWindow):
             raise StairwiseError("only a window by RANGE can be asked with other ranges", hint="write [RANGE ...]")
-        window = replace(self.window, range=length)
+        return self.window
+
+    def with_range(self, length: int) -> Lookup:
+        """The same over another range."""
+        window = replace(self.ranged(), range=length)
         inputs = (replace(self.select.inputs[0], window=window),)
         return replace(self, window=window, select=replace(self.select, inputs=inputs))
 

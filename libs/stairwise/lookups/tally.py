@@ -41,6 +41,23 @@ class Tally:
         return columns
 
 
+class Total:
+    """The same for one key, in plain numbers: what partitions add up to before it becomes a tally."""
+
+    def __init__(self, needs: int) -> None:
+        self.rows = 0
+        self.sums: list[dict[Column, int]] = [{} for _ in range(needs)]
+
+    def tally(self) -> Tally:
+        sums = [{column: np.array([_signed(value)]) for column, value in each.items()} for each in self.sums]
+        return Tally(np.array([self.rows]), sums, [None] * len(sums))
+
+
+def _signed(value: int) -> int:
+    """Sums run modulo 2^64."""
+    return ((value + 2**63) & (2**64 - 1)) - 2**63
+
+
 def added(tallies: Sequence[Tally], needs: Sequence[Need]) -> Tally:
     """Over the same keys in several partitions."""
     first, *others = tallies

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from services.lookups.holdings import GapError, Holdings, Partition
+from services.lookups.holdings import Content, GapError, Holdings, Partition
 from stairwise.lookups.past import Retain
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, Column, Stream, Type
@@ -107,3 +107,21 @@ def test_a_stream_that_says_how_much_to_retain_is_kept_so_and_others_as_the_serv
     holdings.assign({("s.trades.1", 0): said, ("s.quotes.1", 0): QUOTES})
     retained = [partition.retain for _, partition in holdings]
     assert retained == [Retain(time=5_000, size=2 << 20), settings]
+
+
+def test_a_partition_of_which_nothing_is_deleted_must_begin_with_its_first_row() -> None:
+    content = Content(is_whole=True, last=9)
+    known_before, known_after = Partition(TRADES, 0), Partition(TRADES, 0)
+    known_before.expect(KEY, content)
+    with pytest.raises(GapError, match="goes from row 0 to row 5"):
+        known_before.take(KEY, 7, headers(5, 1, 30), value(1))
+    known_after.take(KEY, 7, headers(5, 1, 30), value(1))
+    with pytest.raises(GapError, match="goes from row 0 to row 5"):
+        known_after.expect(KEY, content)
+
+
+def test_a_partition_of_which_much_is_deleted_begins_where_it_can() -> None:
+    partition = Partition(TRADES, 0)
+    partition.expect(KEY, Content(is_whole=False, last=7))
+    assert partition.take(KEY, 7, headers(5, 1, 30), value(1))
+    assert partition.is_ready

@@ -49,5 +49,5 @@ def test_many_batches_of_text_are_counted_for_as_long_as_they_are_kept() -> None
 def test_signatures_that_were_asked_once_are_forgotten() -> None:
     past = Past(STREAM, 0, Retain())
     for number in range(2 * MOST_USES):
-        past.shelf(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0)
+        past.shelf(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0, 9)
     assert len(past._uses) <= MOST_USES
