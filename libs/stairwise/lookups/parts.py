@@ -21,7 +21,7 @@ from stairwise.expressions.evaluate import selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.lookups.past import Past
-from stairwise.lookups.shelf import Shelf, must_look_through
+from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total, added
 from stairwise.operators.preparation import computed
@@ -42,7 +42,7 @@ class OutOfReachError(StairwiseError):
 def candidates(past: Past, lookup: Lookup, at: Instant) -> pa.RecordBatch | None:
     """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell."""
     rear, front = reachable(past, lookup, at)
-    if lookup.bound is None or must_look_through(lookup):
+    if lookup.bound is None or lookup.must_look_through:
         return None
     shelf = past.shelf(lookup, rear, front)
     if shelf is None:
@@ -62,7 +62,7 @@ def part(
     if shelf is None:
         return _looked_through(lookup, *past.span(rear, front))
     number = _numbers(shelf, lookup, rear, front, keys)
-    if must_look_through(lookup):
+    if lookup.must_look_through:
         numbers = shelf.rows(shelf.spans(number, np.full(len(number), rear), np.full(len(number), front)))
         return _looked_through(lookup, *past.rows_at(numbers))
     tally = _tally_of(shelf, lookup, number, rear, front)
@@ -74,7 +74,7 @@ def part(
 
 def asked_part(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> pa.RecordBatch | None:
     """What several partitions contribute together where a statement names its keys; None if one has no shelf."""
-    if lookup.asked is None or must_look_through(lookup) or isinstance(lookup.window, RowsWindow):
+    if lookup.asked is None or lookup.must_look_through or isinstance(lookup.window, RowsWindow):
         return None
     spans = [reachable(past, lookup, at) for past in pasts]
     found = [past.shelf(lookup, *span) for past, span in zip(pasts, spans, strict=True)]
@@ -113,7 +113,7 @@ def aligned(
     pasts: Sequence[Past], lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None
 ) -> list[pa.Array]:
     """The partials of keys that are asked one by one, in their order; each over a range of its own if there are any."""
-    if must_look_through(lookup):
+    if lookup.must_look_through:
         raise StairwiseError(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",

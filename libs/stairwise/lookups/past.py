@@ -19,7 +19,7 @@ import pyarrow as pa
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.reorder import ReorderBuffer
-from stairwise.lookups.shelf import Shelf, must_look_through
+from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
 from stairwise.operators.pages import concat, empty
 from stairwise.schema import DAWN, Duration, Instant, Stream
@@ -127,7 +127,7 @@ class Past:
         if shelf is not None and shelf.serves(lookup):
             return shelf
         use.looked_at += self._span_rows(rear, front)
-        if use.looked_at < self.rows or (must_look_through(lookup) and lookup.asked is None):
+        if use.looked_at < self.rows or (lookup.must_look_through and lookup.asked is None):
             return None
         if use.making is None or not use.making.serves(lookup):
             use.making, use.made = self._planned(lookup, shelf, use.making), self._dropped
@@ -219,7 +219,7 @@ class Past:
 
     def _planned(self, lookup: Lookup, *others: Shelf | None) -> Shelf:
         """An empty shelf for a lookup, and for all that others of its signature were made for."""
-        indexed = must_look_through(lookup)
+        indexed = lookup.must_look_through
         needs: set[Need] = set() if indexed else set(lookup.needs)
         bounds = [] if lookup.bound is None else [lookup.bound]
         for other in others:

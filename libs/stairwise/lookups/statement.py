@@ -30,11 +30,11 @@ from stairwise.cql.parser import parse_script
 from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Query, Select, Value
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
-from stairwise.lookups.sums import FAMILIES
+from stairwise.lookups.sums import EXTREMES, FAMILIES
 from stairwise.operators.answers import yields_items
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.grouping import Grouping
-from stairwise.schema import DAWN, Instant, Stream
+from stairwise.schema import DAWN, Instant, Stream, Type
 from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
 
 MOST_KEYS_ASKED = 10_000
@@ -109,6 +109,11 @@ class Lookup:
         return tuple(found.values())
 
     @cached_property
+    def must_look_through(self) -> bool:
+        """Has one of its aggregates no structure?"""
+        return not all(map(_can_keep, self.needs))
+
+    @cached_property
     def needs_sums_alone(self) -> bool:
         """Can running sums alone give all that it needs?"""
         return all(need.family in FAMILIES for need in self.needs)
@@ -159,6 +164,13 @@ class Lookup:
         window = replace(self.ranged(), range=length)
         inputs = (replace(self.select.inputs[0], window=window),)
         return replace(self, window=window, select=replace(self.select, inputs=inputs))
+
+
+def _can_keep(need: Need) -> bool:
+    """Is there a structure that gives this partial?"""
+    if need.family in FAMILIES:
+        return True
+    return need.family in EXTREMES and need.args[0].type in (Type.BIGINT, Type.DOUBLE, Type.TIMESTAMP)
 
 
 def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:

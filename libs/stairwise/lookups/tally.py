@@ -15,10 +15,7 @@ from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Ints
 from stairwise.lookups.running_intervals import Column
 from stairwise.lookups.statement import Need
-from stairwise.lookups.sums import NULLS, partial_of
-
-EXTREMES = frozenset({"max", "min"})
-"""The families whose partial is the best value."""
+from stairwise.lookups.sums import NULLS, partial_columns
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Tally:
         columns: list[pa.Array] = []
         for need, sums, best in zip(needs, self.sums, self.best, strict=True):
             if best is None:
-                columns += partial_of(need.family, need.algebra, self.rows, sums).columns
+                columns += partial_columns(need.family, self.rows, sums)
                 continue
             values = self.rows - sums[Column(NULLS)] if Column(NULLS) in sums else self.rows
             columns.append(rank(pa.array([], need.args[0].type.arrow)).values(best, values > 0))
