@@ -73,7 +73,6 @@ class FilterRunner(threading.Thread):
             self._plans.close()
 
     def _run(self) -> None:
-        topics.ensure(kafka.admin(self._brokers), {topics.RESULTS: topics.RESULTS_PARTITIONS})
         self._plans.read_to_end()
         self._follow_plans()
         while not self._stopping.is_set():
@@ -105,6 +104,7 @@ class FilterRunner(threading.Thread):
         self._known = plans.newest.version
 
     def _begin(self, stream: Stream) -> None:
+        topics.ensure(kafka.admin(self._brokers), {topics.RESULTS: topics.RESULTS_PARTITIONS}, topics.FOREVER)
         plans, topic = self._plans.log, topics.sequenced(stream)
         over = [registered for registered in self._filters(stream) if self._is_long_gone(registered)]
         filters = [registered for registered in self._filters(stream) if registered not in over]
