@@ -23,16 +23,6 @@ Key = tuple[str, int]
 """A topic and a partition of it."""
 
 
-@dataclass(frozen=True)
-class Content:
-    """What a topic's partition holds."""
-
-    is_whole: bool
-    """Is nothing deleted that it had?"""
-    last: int
-    """The offset of its last committed batch; -1 where it has none."""
-
-
 class GapError(StairwiseError):
     """Batches are missing between what was taken and what came: only a replay from the start puts that right."""
 
@@ -51,8 +41,6 @@ class Partition:
     number: int
     target: int | None = None
     """The offset of the last batch that was there when it was taken over; -1: none was. None: not known yet."""
-    is_whole: bool = False
-    """Is nothing deleted of what it had? Then its first batch must be its very first."""
     next_offset: int = 0
     next_sequence: int | None = None
     rows: int = 0
@@ -63,14 +51,6 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.past = Past(self.stream, self.number, self.retain)
-        self._first_sequence = 0
-
-    def expect(self, key: Key, content: Content) -> None:
-        """Say what was there when it was taken over; what was read of it meanwhile must fit."""
-        if content.is_whole and self._first_sequence:
-            raise GapError(key, 0, self._first_sequence)
-        self.is_whole = content.is_whole
-        self.target = content.last
 
     @property
     def is_ready(self) -> bool:
@@ -80,11 +60,10 @@ class Partition:
         """Take a batch in; False for one that was taken before: a rebalance may deliver it again."""
         if offset < self.next_offset:
             return False
-        expected = 0 if self.next_sequence is None and self.is_whole else self.next_sequence
-        if expected is not None and headers.sequence != expected:
-            raise GapError(key, expected, headers.sequence)
-        if self.next_sequence is None:
-            self._first_sequence = headers.sequence
+        if self.next_sequence is None and headers.sequence:
+            self.past.begin_after(headers.sequence, headers.previous)
+        elif self.next_sequence is not None and headers.sequence != self.next_sequence:
+            raise GapError(key, self.next_sequence, headers.sequence)
         rows = decode_rows(value, self.stream)
         self.next_offset = offset + 1
         self.next_sequence = headers.sequence + headers.rows

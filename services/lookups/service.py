@@ -23,7 +23,7 @@ from services.lookups.follower import PlanFollower
 from services.lookups.holdings import Holdings, Key
 from services.lookups.peers import Peers
 from services.lookups.runner import FilterRunner
-from services.lookups.targets import find_contents
+from services.lookups.targets import find_targets
 from services.lookups.worker import Worker
 from stairwise.lookups.past import Retain
 from stairwise.platform import telemetry, topics
@@ -115,14 +115,14 @@ class Lookups:
             if not missing:
                 continue
             try:
-                found = await asyncio.to_thread(find_contents, self._brokers, list(missing))
+                found = await asyncio.to_thread(find_targets, self._brokers, list(missing))
             except KafkaException as error:
                 log.warning("the ends of %d partitions are not known yet: %s", len(missing), error.args[0])
                 await asyncio.sleep(RETRY)
                 self._worker.assigned.set()
                 continue
-            for key, content in found.items():
-                missing[key].expect(key, content)
+            for key, target in found.items():
+                missing[key].target = target
             if len(found) < len(missing):
                 await asyncio.sleep(RETRY)
                 self._worker.assigned.set()

@@ -10,12 +10,12 @@ never delivered, so that a reader who waits for the end offset may wait for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from services.lookups.holdings import Content, Key
+from services.lookups.holdings import Key
 from stairwise.platform import kafka, topics
 
 NOTHING = -1
@@ -23,18 +23,12 @@ NOTHING = -1
 TIMEOUT = 5.0
 
 
-def find_contents(brokers: str, keys: Iterable[Key]) -> dict[Key, Content]:
-    """What each partition holds as of now.
+def find_targets(brokers: str, keys: Iterable[Key]) -> dict[Key, int]:
+    """The last committed batch of each partition, as of now. Reads backwards from the end, twice as far each time.
 
     A partition that the broker does not know of, or not yet, is left out: the others must not wait for it.
     """
     spans = _spans(kafka.admin(brokers), [TopicPartition(*key) for key in keys])
-    targets = _targets(brokers, spans)
-    return {key: Content(low == 0, targets[key]) for key, (low, _) in spans.items()}
-
-
-def _targets(brokers: str, spans: Mapping[Key, tuple[int, int]]) -> dict[Key, int]:
-    """The last committed batch of each partition. Reads backwards from the end, twice as far each time."""
     found = {key: NOTHING for key, (low, high) in spans.items() if high <= low}
     if len(found) == len(spans):
         return found

@@ -99,6 +99,11 @@ class Past:
         shelves = sum(shelf.size_bytes for shelf in self._shelves.values())
         return self._page_bytes + self._buffer.size_bytes + shelves + making
 
+    def begin_after(self, rows: int, watermark: Instant) -> None:
+        """So many rows came before the first that is taken, and nobody has them; the watermark after them."""
+        self._dropped = rows
+        self.horizon = watermark + self.stream.lateness + 1  # no row of before is above it
+
     def take(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """A batch of the partition, in sequence order, and its watermark afterwards."""
         settled = self._buffer.add(rows, watermark)

@@ -7,8 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from services.lookups.holdings import Content, GapError, Holdings, Partition
+from services.lookups.holdings import GapError, Holdings, Partition
+from stairwise.lookups.gather import look_up
+from stairwise.lookups.parts import OutOfReachError
 from stairwise.lookups.past import Retain
+from stairwise.lookups.statement import read_lookup
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, Column, Stream, Type
 
@@ -109,19 +112,13 @@ def test_a_stream_that_says_how_much_to_retain_is_kept_so_and_others_as_the_serv
     assert retained == [Retain(time=5_000, size=2 << 20), settings]
 
 
-def test_a_partition_of_which_nothing_is_deleted_must_begin_with_its_first_row() -> None:
-    content = Content(is_whole=True, last=9)
-    known_before, known_after = Partition(TRADES, 0), Partition(TRADES, 0)
-    known_before.expect(KEY, content)
-    with pytest.raises(GapError, match="goes from row 0 to row 5"):
-        known_before.take(KEY, 7, headers(5, 1, 30), value(1))
-    known_after.take(KEY, 7, headers(5, 1, 30), value(1))
-    with pytest.raises(GapError, match="goes from row 0 to row 5"):
-        known_after.expect(KEY, content)
-
-
-def test_a_partition_of_which_much_is_deleted_begins_where_it_can() -> None:
-    partition = Partition(TRADES, 0)
-    partition.expect(KEY, Content(is_whole=False, last=7))
-    assert partition.take(KEY, 7, headers(5, 1, 30), value(1))
-    assert partition.is_ready
+def test_a_window_that_reaches_back_to_what_was_deleted_is_an_error_and_never_a_wrong_answer() -> None:
+    partition = Partition(replace(TRADES, partitions=1, lateness=5), 0)
+    first = replace(headers(9_000, 3, 2), previous=-16)
+    partition.take(KEY, 700, first, value(3))
+    streams = {"trades": partition.stream}
+    seen = read_lookup("SELECT COUNT(*) AS n FROM trades [FROM -9 UNTIL 9]", streams)
+    assert look_up(seen, 2, {0: partition.past}).to_pylist() == [{"n": 3}]
+    for window in ("FROM -10 UNTIL 9", "RANGE 60 SECONDS", "ROWS 4"):
+        with pytest.raises(OutOfReachError):
+            look_up(read_lookup(f"SELECT COUNT(*) AS n FROM trades [{window}]", streams), 2, {0: partition.past})
