@@ -83,6 +83,10 @@ class Stream:
     """How far ahead of the clock a row may be; None where a replay may be as far ahead as it likes."""
     reject_unknown: bool = False
     """Is a row bad that has a field which is not declared?"""
+    retain_time: Duration | None = None
+    """How far back lookups reach at most; None where the service decides."""
+    retain_bytes: int | None = None
+    """How many bytes lookups take for all partitions at most; None where the service decides."""
     keys: tuple[str, ...] = ()
     """Of a table, the columns by which a row replaces an earlier one: its rows are updates. Empty for a stream."""
     retroactive: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import pyarrow as pa
@@ -11,8 +12,12 @@ from services.lookups.service import Lookups
 from stairwise.platform import process
 from stairwise.platform.config import Settings
 
+SWITCH_EVERY = 0.0005
+"""Seconds for which a thread keeps the interpreter: a lookup should not wait for those that read Kafka."""
+
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
+    sys.setswitchinterval(SWITCH_EVERY)
     pa.array([1]).to_numpy()  # the first time imports pandas, which would stall the loop for seconds
     asyncio.run(_serve(settings, stopping))
 

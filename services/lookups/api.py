@@ -16,7 +16,7 @@ from services.lookups.steps import WATERMARK, ask_from_proto, tell
 from services.lookups.worker import Worker
 from stairwise.errors import NotFoundError, NotReadyError, StairwiseError
 from stairwise.lookups.explain import explained
-from stairwise.operators.pages import from_page, to_page
+from stairwise.operators.pages import from_page, to_plain_page
 from stairwise.platform import topics
 from stairwise.schema import DAWN, Stream
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
@@ -49,7 +49,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
         if lookup.explain:
             held = [p.past for key, p in self._holdings if key[0] == topics.sequenced(lookup.stream)]
             return lookups_pb2.LookupResponse(watermark_ms=at, explanation=explained(lookup, at, held))
-        return lookups_pb2.LookupResponse(watermark_ms=at, rows=to_page(rows))
+        return lookups_pb2.LookupResponse(watermark_ms=at, rows=to_plain_page(rows))
 
     async def LookupMany(
         self, request: lookups_pb2.LookupManyRequest, context: grpc.aio.ServicerContext
@@ -63,7 +63,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
         self._owners.elsewhere = self._worker.owners
         at_least = request.at_least_ms if request.HasField("at_least_ms") else None
         at, answers = await self._coordinator.answers(asked, at_least, _patience(context))
-        return lookups_pb2.LookupManyResponse(watermark_ms=at, rows=[to_page(rows) for rows in answers])
+        return lookups_pb2.LookupManyResponse(watermark_ms=at, rows=[to_plain_page(rows) for rows in answers])
 
     async def Part(
         self, request: lookups_pb2.PartRequest, context: grpc.aio.ServicerContext
@@ -92,6 +92,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
                 owner.address = self._worker.address
                 owner.ready = held.is_ready
                 owner.rows = held.rows
+                owner.memory_bytes = held.past.size_bytes
                 if held.watermark > DAWN:
                     owner.watermark_ms = held.watermark
         return response
@@ -121,7 +122,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
             raise StairwiseError(
                 f"{keys.num_rows} keys and {len(ranges)} ranges", hint="give each key a range above 0, or none at all"
             )
-        lookup.with_range(1)  # only a window by RANGE has one to replace
+        lookup.ranged()
         return Asked(lookup, keys, ranges)
 
 

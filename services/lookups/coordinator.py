@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -90,10 +90,11 @@ class Coordinator:
 
         ``patience`` is how many seconds it may take for the watermark to reach ``at_least``.
         """
-        at = await self._instant({one.lookup.stream for one in asked}, at_least, time.monotonic() + patience)
+        streams = {one.lookup.stream.name: one.lookup.stream for one in asked}
+        at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
         return at, [await self._answer(one, at) for one in asked]
 
-    async def _instant(self, streams: set[Stream], at_least: Instant | None, deadline: float) -> Instant:
+    async def _instant(self, streams: Collection[Stream], at_least: Instant | None, deadline: float) -> Instant:
         while True:
             told = [await self._ask(Ask(WATERMARK, stream)) for stream in streams]
             flat = list(chain.from_iterable(told))
@@ -148,6 +149,6 @@ def _parts(told: Sequence[Told]) -> list[pa.RecordBatch]:
     return [rows for one in told for rows in one.rows if rows is not None]
 
 
-def _without_time(streams: set[Stream]) -> str:
+def _without_time(streams: Collection[Stream]) -> str:
     names = ", ".join(sorted(stream.name for stream in streams))
     return f"a partition of {names} has had no row and no watermark yet (IDLE AFTER gives it one)"

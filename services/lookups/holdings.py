@@ -60,7 +60,9 @@ class Partition:
         """Take a batch in; False for one that was taken before: a rebalance may deliver it again."""
         if offset < self.next_offset:
             return False
-        if self.next_sequence is not None and headers.sequence != self.next_sequence:
+        if self.next_sequence is None and headers.sequence:
+            self.past.begin_after(headers.sequence, headers.previous)
+        elif self.next_sequence is not None and headers.sequence != self.next_sequence:
             raise GapError(key, self.next_sequence, headers.sequence)
         rows = decode_rows(value, self.stream)
         self.next_offset = offset + 1
@@ -77,12 +79,13 @@ class Holdings:
 
     def __init__(self, retain: Retain | None = None) -> None:
         self._retain = retain if retain is not None else Retain()
+        """What is kept of streams that do not say it themselves."""
         self._partitions: dict[Key, Partition] = {}
 
     def assign(self, assigned: Mapping[Key, Stream]) -> None:
         """Hold exactly these: what was held stays as it is, what is new starts empty, what is gone is freed."""
         self._partitions = {
-            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain)
+            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain.of(stream))
             for key, stream in assigned.items()
         }
 

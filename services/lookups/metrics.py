@@ -13,6 +13,7 @@ from stairwise.schema import DAWN
 rows = meter.create_counter("stairwise.lookups.rows", "{row}", "rows taken in, by stream")
 batches = meter.create_counter("stairwise.lookups.batches", "{batch}", "batches by stream and outcome: taken, repeated")
 lookups = meter.create_counter("stairwise.lookups.lookups", "{lookup}", "lookups by stream, keys counted one by one")
+reports = meter.create_counter("stairwise.lookups.reports", "{report}", "reports of standing filters, by query")
 rebalances = meter.create_counter("stairwise.lookups.rebalances", "{rebalance}", "assignments of partitions")
 
 

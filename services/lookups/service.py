@@ -13,18 +13,20 @@ import logging
 import os
 import signal
 import threading
+import time
 
 from confluent_kafka import KafkaException
 
 from services.lookups import metrics
 from services.lookups.api import SERVICE, LookupsApi
 from services.lookups.follower import PlanFollower
-from services.lookups.holdings import Holdings
+from services.lookups.holdings import Holdings, Key
 from services.lookups.peers import Peers
+from services.lookups.runner import FilterRunner
 from services.lookups.targets import find_targets
 from services.lookups.worker import Worker
 from stairwise.lookups.past import Retain
-from stairwise.platform import topics
+from stairwise.platform import telemetry, topics
 from stairwise.platform.aio_server import AioServer
 from stairwise.platform.channels import Credentials
 from stairwise.platform.config import Settings
@@ -37,6 +39,10 @@ log = logging.getLogger(__name__)
 JOIN_EVERY = 10.0
 """How often, in seconds, the subscription may change: each change makes every worker pause for a rebalance."""
 RETRY = 1.0
+LOOK_EVERY = 0.5
+STALLED = 3.0
+"""Seconds without a batch after which partitions that have one to read are read anew."""
+MOST_REWINDS = 5
 ANY_ADDRESS = frozenset({"0.0.0.0", "::"})
 
 
@@ -84,7 +90,9 @@ class Lookups:
                 tasks.create_task(self._worker.failure())
                 tasks.create_task(self._keep_subscribed())
                 tasks.create_task(self._set_targets())
+                tasks.create_task(self._keep_reading())
                 tasks.create_task(self._say_ready())
+                tasks.create_task(self._run_filters())
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
@@ -115,6 +123,48 @@ class Lookups:
                 continue
             for key, target in found.items():
                 missing[key].target = target
+            if len(found) < len(missing):
+                await asyncio.sleep(RETRY)
+                self._worker.assigned.set()
+
+    async def _keep_reading(self) -> None:
+        """See to it that partitions which have batches to read are read; who cannot is started anew."""
+        stood: dict[Key, tuple[int, float]] = {}
+        rewound = 0
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            now = time.monotonic()
+            behind = {key: p.next_offset for key, p in self._holdings if p.target is not None and not p.is_ready}
+            stood = {
+                key: stood[key] if key in stood and stood[key][0] == offset else (offset, now)
+                for key, offset in behind.items()
+            }
+            if not stood:
+                rewound = 0
+            if self._worker.is_rebalancing or not any(now - since > STALLED for _, since in stood.values()):
+                continue
+            if rewound == MOST_REWINDS:
+                raise RuntimeError(f"nothing comes from {sorted(stood)}")
+            log.warning("read again", extra=telemetry.fields(partitions=[f"{t}/{p}" for t, p in sorted(stood)]))
+            await self._worker.rewind()
+            rewound += 1
+            stood.clear()
+
+    async def _run_filters(self) -> None:
+        """Run the standing filters while the group has this worker do it."""
+        while True:
+            await self._worker.leading.wait()
+            runner = FilterRunner(self._brokers)
+            runner.start()
+            try:
+                ends = {asyncio.create_task(self._worker.following.wait()), asyncio.create_task(runner.failure())}
+                done, others = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                for task in others:
+                    task.cancel()
+                for task in done:
+                    task.result()
+            finally:
+                await runner.stop()
 
     async def _say_ready(self) -> None:
         while not self._holdings.are_ready:

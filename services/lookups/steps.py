@@ -18,7 +18,7 @@ from stairwise.expressions.views import Ints
 from stairwise.lookups.parts import aligned, asked_part, candidates, part
 from stairwise.lookups.past import Past
 from stairwise.lookups.statement import Lookup
-from stairwise.operators.pages import from_page, to_page
+from stairwise.operators.pages import from_page, to_plain_page
 from stairwise.platform import topics
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.v1 import lookups_pb2 as pb
@@ -55,7 +55,7 @@ class Ask:
             partitions=numbers,
             select=self.lookup.text if self.lookup is not None else "",
             at_ms=self.at,
-            keys=b"" if self.keys is None else to_page(self.keys),
+            keys=b"" if self.keys is None else to_plain_page(self.keys),
             ranges_ms=[] if self.ranges is None else self.ranges.tolist(),
             counts=self.counts,
         )
@@ -69,7 +69,7 @@ class Told:
     """Of each partition, or one of all together."""
 
     def to_proto(self) -> pb.PartResponse:
-        pages = [b"" if rows is None else to_page(rows) for rows in self.rows]
+        pages = [b"" if rows is None else to_plain_page(rows) for rows in self.rows]
         return pb.PartResponse(watermark_ms=self.watermark, newest_ms=self.newest, rows=pages)
 
     @staticmethod

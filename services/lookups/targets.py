@@ -10,12 +10,13 @@ never delivered, so that a reader who waits for the end offset may wait for ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from services.lookups.holdings import Key
-from stairwise.platform import kafka
+from stairwise.platform import kafka, topics
 
 NOTHING = -1
 """The target of a partition that holds no batch."""
@@ -23,11 +24,16 @@ TIMEOUT = 5.0
 
 
 def find_targets(brokers: str, keys: Iterable[Key]) -> dict[Key, int]:
-    """The last committed batch of each partition, as of now. Reads backwards from the end, twice as far each time."""
+    """The last committed batch of each partition, as of now. Reads backwards from the end, twice as far each time.
+
+    A partition that the broker does not know of, or not yet, is left out: the others must not wait for it.
+    """
+    spans = _spans(kafka.admin(brokers), [TopicPartition(*key) for key in keys])
+    found = {key: NOTHING for key, (low, high) in spans.items() if high <= low}
+    if len(found) == len(spans):
+        return found
     reader = kafka.consumer(brokers, "stairwise-lookups-targets", enable_partition_eof=True)
     try:
-        spans = {key: reader.get_watermark_offsets(TopicPartition(*key), timeout=TIMEOUT) for key in keys}
-        found = {key: NOTHING for key, (low, high) in spans.items() if high <= low}
         distance = 2
         while open_keys := [key for key in spans if key not in found]:
             starts = {key: max(spans[key][0], spans[key][1] - distance) for key in open_keys}
@@ -41,3 +47,24 @@ def find_targets(brokers: str, keys: Iterable[Key]) -> dict[Key, int]:
         return found
     finally:
         reader.close()
+
+
+def _spans(admin: AdminClient, places: Sequence[TopicPartition]) -> dict[Key, tuple[int, int]]:
+    """The first offset of each partition and the one behind all that is committed, in two questions for all."""
+    asked = (OffsetSpec.earliest(), OffsetSpec.latest())
+    first, end = (
+        admin.list_offsets(
+            dict.fromkeys(places, spec), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
+        )
+        for spec in asked
+    )
+    spans: dict[Key, tuple[int, int]] = {}
+    for place in places:
+        try:
+            low, high = first[place].result().offset, end[place].result().offset
+        except KafkaException as error:
+            if error.args[0].code() not in kafka.ABSENT | topics.STALE:
+                raise
+        else:
+            spans[place.topic, place.partition] = low, high
+    return spans

@@ -37,11 +37,16 @@ class _ReplayingConsumer(Consumer):  # type: ignore[misc]
         return _ReadCommittedThread(self, loop=self.loop, beacon=self.beacon)
 
     async def perform_seek(self) -> None:
-        """Called after each rebalance, before anything flows."""
+        """Called after each rebalance, before anything flows.
+
+        Faust passes over what is below the offset that it has read up to, and may set that for a partition which has
+        just been given away, so that it would pass over the replay if the partition comes back: it is told anew.
+        """
         positions = {}
         for assigned in self.assignment():
             partition = self.transport.holdings.get((assigned.topic, assigned.partition))
-            if partition is not None and partition.next_offset:
+            self._read_offset[assigned] = None
+            if partition is not None:
                 positions[assigned] = partition.next_offset
         if positions:
             await self.seek_wait(positions)

@@ -40,6 +40,8 @@ class Worker:
         """The streams that are subscribed to, by topic."""
         self.assigned = asyncio.Event()
         """Set when partitions were assigned; whoever acts on it clears it."""
+        self.leading, self.following = asyncio.Event(), asyncio.Event()
+        """One of them is set from the first assignment on: does this worker run the standing filters?"""
         self.owners: Mapping[Key, str] = {}
         """The address of the worker that holds each partition, as the last assignment says."""
         self._holdings = holdings
@@ -60,6 +62,19 @@ class Worker:
         # Faust's own way to here waits 45 s, and forgets a change that comes while it rebalances.
         await self._app.consumer.subscribe(await self._app.topics._update_indices())
         log.info("subscribed", extra=telemetry.fields(topics=sorted(streams)))
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return bool(self._app.rebalancing)
+
+    async def rewind(self) -> None:
+        """Read on from where each partition stands. After rebalances that follow each other closely Faust may not."""
+        consumer = self._app.consumer
+        await consumer.perform_seek()
+        consumer.resume_partitions(consumer.assignment())
+        self._app.flow_control.resume()
+        consumer.resume_flow()
+        await self._app._fetcher.maybe_start()
 
     async def failure(self) -> None:
         """Raises when Faust has given up."""
@@ -103,7 +118,8 @@ class Worker:
         )
         app.finalize()
         app.transport = ReplayingTransport(app.conf.broker_consumer, app, self._holdings)
-        # The plans are subscribed to as well, and passed over: a subscription may not be empty.
+        # The plans are subscribed to as well, and passed over: a subscription may not be empty, and who is given them
+        # runs the standing filters.
         channel = app.topic(topics.PLANS, key_type=bytes, value_type=bytes, acks=False)
 
         async def intake(stream: Any) -> None:
@@ -131,6 +147,9 @@ class Worker:
     def _assign(self, assigned: set[Key]) -> None:
         held = {key: self.streams[key[0]] for key in assigned if key[0] in self.streams}
         self._holdings.assign(held)
+        is_leading = (topics.PLANS, 0) in assigned
+        for event, holds in ((self.leading, is_leading), (self.following, not is_leading)):
+            event.set() if holds else event.clear()
         self.owners = self._read_owners()
         self.assigned.set()
         metrics.rebalances.add(1)

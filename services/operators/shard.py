@@ -144,7 +144,7 @@ class Shard:
         for registered in plans.registered(stream, before, parcel.headers.version):
             spread = distribution_of(registered, self._shards).shards(self._shards)
             reads = any((s.name, s.incarnation) == (stream, incarnation) for s in registered.query.streams)
-            if self._number in spread and reads:
+            if self._number in spread and reads and not registered.query.by_lookups:
                 course = _Course(registered.query.name, registered.version, registered.version - 1)
                 self._state.courses.setdefault(registered.signature, course)
 

@@ -69,7 +69,8 @@ def _wanted(plans: PlanLog, version: int, stream: str, shards: int) -> set[Distr
     key = (id(plans), version, stream, shards)
     if key not in _found:
         catalogue = plans.at(version)
-        _found[key] = {distribution_of(r, shards) for r in catalogue.readers(catalogue.streams[stream])}
+        readers = (r for r in catalogue.readers(catalogue.streams[stream]) if not r.query.by_lookups)
+        _found[key] = {distribution_of(registered, shards) for registered in readers}
     return _found[key]
 
 

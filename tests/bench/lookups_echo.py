@@ -7,7 +7,8 @@ import sys
 
 import grpc
 
-from stairwise.platform.server import OPTIONS
+from stairwise.platform.security.settings import OFF
+from stairwise.platform.server import options
 
 METHOD = "/echo.Echo/Echo"
 
@@ -17,7 +18,7 @@ async def _echo(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
 
 
 async def serve(address: str) -> None:
-    server = grpc.aio.server(options=OPTIONS)
+    server = grpc.aio.server(options=options(OFF))
     handler = grpc.unary_unary_rpc_method_handler(_echo)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("echo.Echo", {"Echo": handler}),))
     server.add_insecure_port(address)

@@ -59,6 +59,7 @@ class Writer:
         self._producer = kafka.producer(brokers, transactional_id=f"test-lookups-{uuid.uuid4().hex}")
         self._producer.init_transactions(30)
         self._sequences: dict[tuple[str, int], int] = {}
+        self._watermarks: dict[tuple[str, int], int] = {}
 
     def create(self, *streams: Stream) -> None:
         for stream in streams:
@@ -70,6 +71,11 @@ class Writer:
         """Go on with a stream whose partitions have so many rows already."""
         for partition in range(stream.partitions):
             self._sequences[topics.sequenced(stream), partition] = rows
+
+    def register(self, name: str, text: str) -> int:
+        """A query joins; the version that registers it."""
+        self._change(plans_pb2.Change(create_query=plans_pb2.Change.CreateQuery(name=name, text=text)))
+        return self._version
 
     def drop(self, stream: Stream) -> None:
         drop = plans_pb2.Change.DropStream(name=stream.name, incarnation=stream.incarnation)
@@ -87,12 +93,14 @@ class Writer:
         topic = topics.sequenced(stream)
         times = rows.column(stream.time_column).to_pylist()
         sequence = self._sequences.get((topic, partition), 0)
+        previous = self._watermarks.get((topic, partition), DAWN)
+        watermark = times[-1] - stream.lateness - 1 if times else previous
         headers = BatchHeaders(
             version=self._version,
             sequence=sequence,
             rows=len(times),
-            watermark=times[-1] - stream.lateness - 1 if times else DAWN,
-            previous=times[0] if times else DAWN,
+            watermark=watermark,
+            previous=previous,
             lowest=times[0] if times else DAWN,
             highest=times[-1] if times else DAWN,
             sealed=sealed,
@@ -100,6 +108,7 @@ class Writer:
         self._send(topic, partition, encode_rows(rows), headers.encode(), abort=abort)
         if not abort:
             self._sequences[topic, partition] = sequence + len(times)
+            self._watermarks[topic, partition] = watermark
 
     def _change(self, *changes: plans_pb2.Change) -> None:
         self._version += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -15,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from stairwise.cli.main import cli
-from stairwise.client.lookups import Many
+from stairwise.client import AsyncClient
+from stairwise.client.lookups import Answer, Many
 from stairwise.errors import NotReadyError, StairwiseError, StatementError
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
@@ -131,6 +133,20 @@ def test_many_lookups_see_one_instant_and_keys_come_in_their_order(worker: Worke
     assert total.rows == [{"n": 600}]
     expected = [market.volumes(1998 - length, 1998).get(key) for key, length in zip(keys, ranges, strict=True)]
     assert [row["v"] for row in each.rows] == expected
+
+
+def test_the_asyncio_client_gets_the_same(worker: Worker, market: Market) -> None:
+    volume = market.select("ticker, SUM(qty) AS v", "GROUP BY ticker")
+
+    async def asked() -> tuple[Answer, list[Answer]]:
+        async with AsyncClient.connect("127.0.0.1", lookups=worker.address) as client:
+            with pytest.raises(StairwiseError, match="no stream"):
+                await client.lookup("SELECT COUNT(*) FROM nowhere [RANGE 5s]")
+            return await client.lookup(volume), await client.lookup_many([volume, Many(volume, ["t9"])])
+
+    one, (first, second) = asyncio.run(asked())
+    assert one.rows == first.rows == worker.client.lookup(volume, None, 30).rows
+    assert second.rows == [row for row in one.rows if row["ticker"] == "t9"]
 
 
 def test_what_cannot_be_answered_gets_a_clear_error(worker: Worker, market: Market) -> None:

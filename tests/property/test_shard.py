@@ -50,9 +50,10 @@ SCRIPTS = (
 )
 
 
-def plan_log() -> PlanLog:
+def plan_log(scripts: Sequence[str] = SCRIPTS) -> PlanLog:
+    """A version for each script."""
     log = PlanLog()
-    for number, script in enumerate(SCRIPTS, 1):
+    for number, script in enumerate(scripts, 1):
         catalogue = drafting(log.newest)
         drafted = [draft(catalogue, statement) for statement in parse_script(script)]
         log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +46,9 @@ from stairwise.system.shutdown import stop_system
 from stairwise.system.startup import Prepared, Wishes, log_to_file, prepare, supervise
 from stairwise.system.state import Addresses, SystemState
 
-NEEDED = ("broker", "windows", "ingest", "operators", "results")
+NEEDED = frozenset({"broker", "windows", "ingest", "operators", "results"})
+FOR_FILTERS = frozenset({"lookups"})
+"""Needed beside them where a query says USING LOOKUPS."""
 PATIENCE = 120.0
 """For how long a subscription tries to get its connection back, in seconds."""
 MOST_RESTARTS = 3
@@ -70,9 +72,10 @@ def run_pipeline(
     declared = {name: _as_replayed(stream, partitions) for name, stream in streams.items()}
     sources = {name: [Source(declared[name], file) for file in data[name]] for name in used}
     display = _Silent() if quiet else display_on(sys.stderr)
+    needed = NEEDED | (FOR_FILTERS if any(query.by_lookups for query in queries) else frozenset())
     with ExitStack() as stack:
         directory = stack.enter_context(_directory())
-        addresses = stack.enter_context(_system(directory, display))
+        addresses = stack.enter_context(_system(directory, needed, display))
         stack.enter_context(traced(addresses))
         client = stack.enter_context(Client(addresses))
         watch = stack.enter_context(_Watch(directory))
@@ -94,8 +97,12 @@ def run_pipeline(
 
 
 def _as_replayed(stream: Stream, partitions: int) -> Stream:
-    """The stream as files are its input: how long a row takes to arrive says nothing, so nothing is idle."""
-    return replace(stream, partitions=partitions, idle_after=None, live=stream.timestamp_by is None, incarnation=1)
+    """The stream as files are its input: how long a row takes to arrive says nothing, so nothing is idle.
+
+    Nobody looks anything up either.
+    """
+    replayed = replace(stream, partitions=partitions, idle_after=None, retain_time=None, retain_bytes=None)
+    return replace(replayed, live=stream.timestamp_by is None, incarnation=1)
 
 
 def _create(query: Query) -> str:
@@ -138,12 +145,12 @@ def _directory() -> Iterator[Path]:
 
 
 @contextmanager
-def _system(directory: Path, display: Display) -> Iterator[Addresses]:
+def _system(directory: Path, needed: Set[str], display: Display) -> Iterator[Addresses]:
     """The parts that evaluate, on free ports of loopback, for as long as this is open."""
     for variable in (*security.PATHS, *channels.PATHS, *kafka_security.VARIABLES):
         os.environ.pop(variable, None)  # those are for systems that others can reach
     prepared = prepare(directory, Wishes(port_base=0), find_installation(os.environ), display.say)
-    prepared = replace(prepared, parts=tuple(part for part in prepared.parts if part.name in NEEDED))
+    prepared = replace(prepared, parts=tuple(part for part in prepared.parts if part.name in needed))
     log = log_to_file(directory)
     # The supervisor is forked before this process has any thread.
     parent = os.getpid()

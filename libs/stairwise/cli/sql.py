@@ -19,6 +19,7 @@ from stairwise.client.request import From
 from stairwise.cql import ast
 from stairwise.cql.completion import Known
 from stairwise.cql.parser import parse_script
+from stairwise.cql.spelling import spell_retention
 from stairwise.errors import StairwiseError
 from stairwise.schema import Stream
 
@@ -159,6 +160,7 @@ def _options(stream: Stream) -> str:
     said += [f"IDLE AFTER {stream.idle_after} ms"] if stream.idle_after is not None else []
     said += [f"FUTURE {stream.future} ms"] if stream.future is not None else []
     said += ["REJECT UNKNOWN FIELDS"] if stream.reject_unknown else []
+    said += [spell_retention(stream)] if stream.retain_time is not None or stream.retain_bytes is not None else []
     said += [f"PARTITION BY {stream.partition_by}"] if stream.partition_by else []
     return " ".join([*said, f"PARTITIONS {stream.partitions}"])
 

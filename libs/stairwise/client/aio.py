@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from stairwise.client.addresses import located
 from stairwise.client.aio_subscription import AsyncSubscription
 from stairwise.client.client import CHANNEL_OPTIONS, TIMEOUT
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
+from stairwise.client.lookups import TIMEOUT as LOOKUP_TIMEOUT
+from stairwise.client.lookups import Answer, AsyncLookupsClient, Many
 from stairwise.client.publisher import Publisher
 from stairwise.client.receiver import Receiver
 from stairwise.client.reports import Pages
@@ -52,13 +54,19 @@ class AsyncClient:
         *,
         registry: str | None = None,
         results: str | None = None,
+        lookups: str | None = None,
         brokers: str | None = None,
         directory: Path | str | None = None,
         credentials: Credentials | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> AsyncClient:
         """A client of a running system, found as ``Client.connect`` finds it."""
-        given = {"STAIRWISE_REGISTRY": registry, "STAIRWISE_RESULTS": results, "STAIRWISE_BROKERS": brokers}
+        given = {
+            "STAIRWISE_REGISTRY": registry,
+            "STAIRWISE_RESULTS": results,
+            "STAIRWISE_LOOKUPS": lookups,
+            "STAIRWISE_BROKERS": brokers,
+        }
         addresses = located(host, given, directory, environ)
         return cls(addresses, credentials if credentials is not None else Credentials.from_environment(environ))
 
@@ -119,6 +127,16 @@ class AsyncClient:
             pages.take(await _ask(self._results.Snapshot, pages.request, self.addresses.results))
         return pages.report()
 
+    async def lookup(self, select: str, *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT) -> Answer:
+        """The answer of a SELECT over any recent window, as of ``Client.lookup``."""
+        return await self._lookups.lookup(select, at_least, timeout)
+
+    async def lookup_many(
+        self, lookups: Sequence[Many | str], *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT
+    ) -> list[Answer]:
+        """Many lookups that all see the same instant."""
+        return await self._lookups.lookup_many(lookups, at_least, timeout)
+
     async def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
         """Send rows, one by one or as a table, and wait until Kafka has them; how many they were."""
         publisher = await self.publisher(stream)
@@ -138,6 +156,10 @@ class AsyncClient:
     @cached_property
     def _results(self) -> results_pb2_grpc.ResultsStub:
         return results_pb2_grpc.ResultsStub(self._channel(self.addresses.results))
+
+    @cached_property
+    def _lookups(self) -> AsyncLookupsClient:
+        return AsyncLookupsClient(self._channel(self.addresses.lookups), self.addresses.lookups)
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if address not in self._channels:

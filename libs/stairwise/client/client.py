@@ -158,8 +158,7 @@ class Client:
         self, lookups: Sequence[Many | str], *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT
     ) -> list[Answer]:
         """Many lookups that all see the same instant."""
-        many = [Many(one) if isinstance(one, str) else one for one in lookups]
-        return self._lookups.lookup_many(many, at_least, timeout)
+        return self._lookups.lookup_many(lookups, at_least, timeout)
 
     def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
         """Send rows, one by one or as a table, and wait until Kafka has them; how many they were."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 import numpy as np
@@ -18,8 +19,6 @@ from stairwise.operators.pages import from_page, to_page
 from stairwise.platform.status import from_rpc_error
 from stairwise.schema import Instant
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
-
-_T = TypeVar("_T")
 
 TIMEOUT = 30.0
 """How long a lookup may take, in seconds, with all that it has to wait for."""
@@ -74,27 +73,68 @@ class LookupsClient:
         self._address = address
 
     def lookup(self, select: str, at_least: Instant | None, timeout: float) -> Answer:
-        request = lookups_pb2.LookupRequest(select=select, at_least_ms=at_least)
-        response = self._patiently(lambda left: self._stub.Lookup(request, timeout=left), timeout)
-        table = from_page(response.rows) if response.rows else pa.RecordBatch.from_arrays([], names=[])
-        return Answer(response.watermark_ms, table, response.explanation)
+        return _answer(self._patiently(self._stub.Lookup, _request(select, at_least), timeout))
 
-    def lookup_many(self, lookups: Sequence[Many], at_least: Instant | None, timeout: float) -> list[Answer]:
-        request = lookups_pb2.LookupManyRequest(lookups=[one.to_proto() for one in lookups], at_least_ms=at_least)
-        response = self._patiently(lambda left: self._stub.LookupMany(request, timeout=left), timeout)
-        return [Answer(response.watermark_ms, from_page(rows)) for rows in response.rows]
+    def lookup_many(self, lookups: Sequence[Many | str], at_least: Instant | None, timeout: float) -> list[Answer]:
+        return _answers(self._patiently(self._stub.LookupMany, _many_request(lookups, at_least), timeout))
 
-    def _patiently(self, call: Callable[[float], _T], timeout: float) -> _T:
+    def _patiently(self, method: Callable[..., Any], request: Any, timeout: float) -> Any:
         deadline = time.monotonic() + timeout
         while True:
             try:
-                return call(deadline - time.monotonic())
+                return method(request, timeout=deadline - time.monotonic())
             except grpc.RpcError as failed:
-                error: StairwiseError = from_rpc_error(failed, self._address)
-                pause = error.retry_after if isinstance(error, NotReadyError) else None
-                if pause is None or time.monotonic() + pause >= deadline:
-                    raise error from failed
-                time.sleep(pause)
+                time.sleep(_pause(failed, self._address, deadline))
+
+
+class AsyncLookupsClient:
+    """The same for asyncio."""
+
+    def __init__(self, channel: grpc.aio.Channel, address: str) -> None:
+        self._stub: Any = lookups_pb2_grpc.LookupsStub(channel)
+        self._address = address
+
+    async def lookup(self, select: str, at_least: Instant | None, timeout: float) -> Answer:
+        return _answer(await self._patiently(self._stub.Lookup, _request(select, at_least), timeout))
+
+    async def lookup_many(
+        self, lookups: Sequence[Many | str], at_least: Instant | None, timeout: float
+    ) -> list[Answer]:
+        return _answers(await self._patiently(self._stub.LookupMany, _many_request(lookups, at_least), timeout))
+
+    async def _patiently(self, method: Callable[..., Awaitable[Any]], request: Any, timeout: float) -> Any:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return await method(request, timeout=deadline - time.monotonic())
+            except grpc.RpcError as failed:
+                await asyncio.sleep(_pause(failed, self._address, deadline))
+
+
+def _request(select: str, at_least: Instant | None) -> lookups_pb2.LookupRequest:
+    return lookups_pb2.LookupRequest(select=select, at_least_ms=at_least)
+
+
+def _many_request(lookups: Sequence[Many | str], at_least: Instant | None) -> lookups_pb2.LookupManyRequest:
+    many = [Many(one) if isinstance(one, str) else one for one in lookups]
+    return lookups_pb2.LookupManyRequest(lookups=[one.to_proto() for one in many], at_least_ms=at_least)
+
+
+def _answer(response: lookups_pb2.LookupResponse) -> Answer:
+    table = from_page(response.rows) if response.rows else pa.RecordBatch.from_arrays([], names=[])
+    return Answer(response.watermark_ms, table, response.explanation)
+
+
+def _answers(response: lookups_pb2.LookupManyResponse) -> list[Answer]:
+    return [Answer(response.watermark_ms, from_page(rows)) for rows in response.rows]
+
+
+def _pause(failed: grpc.RpcError, address: str, deadline: float) -> float:
+    """For how long to wait before asking again; raises what went wrong where that is of no use."""
+    error: StairwiseError = from_rpc_error(failed, address)
+    if not isinstance(error, NotReadyError) or time.monotonic() + error.retry_after >= deadline:
+        raise error from failed
+    return error.retry_after
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -69,6 +69,24 @@ class Duration:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """``64 MB`` or ``64MB``: a count and the name of a unit."""
+
+    count: str
+    unit: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of a stream's past is kept for lookups: ``2 HOURS AT MOST 512 MB``, or one of the two."""
+
+    time: Duration | None
+    size: Size | None
+    span: Span
+
+
 Instant = Number | String | TypedString
 
 # ── expressions ─────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +222,7 @@ class Option:
     """A word with a value, of a window (SLIDE, LAG, ...) or of CREATE STREAM and CREATE TABLE (LATENESS, KEY, ...)."""
 
     keyword: str
-    value: Duration | Number | Name | tuple[Name, ...] | None
+    value: Duration | Number | Name | Retention | tuple[Name, ...] | None
     span: Span
 
 
@@ -330,6 +348,8 @@ class SelectStatement:
     relation: Relation
     emit: Name | None
     """RSTREAM, ISTREAM, DSTREAM or CHANGES, if it was written."""
+    using: Span | None = None
+    """Of USING LOOKUPS, if it was written."""
     source: Source = NOWHERE
     start: int = 0
     """Where the SELECT begins inside its statement (after CREATE QUERY ... AS or EXPLAIN)."""

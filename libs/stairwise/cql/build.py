@@ -73,6 +73,14 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def spelled_duration(self, count: Token, unit: Token) -> ast.Duration:
         return ast.Duration(str(count), str(unit), _span(count).to(_span(unit)))
 
+    def glued_size(self, token: Token) -> ast.Size:
+        match = _GLUED.fullmatch(token)
+        assert match is not None, "the terminal SIZE is digits and a unit"
+        return ast.Size(match[1], match[2], _span(token))
+
+    def spelled_size(self, count: Token, unit: Token) -> ast.Size:
+        return ast.Size(str(count), str(unit), _span(count).to(_span(unit)))
+
     def durations(self, *durations: ast.Duration) -> tuple[ast.Duration, ...]:
         return durations
 
@@ -161,6 +169,12 @@ class SyntaxBuilder(Transformer[Token, Any]):
     slide = row_slide = lag = offset = retain = option
     timestamp_by = lateness = idle_after = partition_by = partitions = granule = live = future = reject = option
     retroactive = option
+
+    def retain_past(self, keyword: Token, *bounds: ast.Duration | ast.Size | None) -> ast.Option:
+        given = [bound for bound in bounds if bound is not None]
+        time = next((bound for bound in given if isinstance(bound, ast.Duration)), None)
+        size = next((bound for bound in given if isinstance(bound, ast.Size)), None)
+        return self.option(keyword, ast.Retention(time, size, given[0].span.to(given[-1].span)))
 
     def key(self, keyword: Token, *names: ast.Name) -> ast.Option:
         return ast.Option("KEY", names, _span(keyword).to(names[-1].span))
@@ -260,8 +274,13 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def emit(self, token: Token) -> ast.Name:
         return ast.Name(token.upper(), _span(token))
 
-    def select_statement(self, relation: ast.Relation, emit: ast.Name | None) -> ast.SelectStatement:
-        return ast.SelectStatement(relation, emit)
+    def using(self, using: Token, lookups: Token) -> Span:
+        return _span(using).to(_span(lookups))
+
+    def select_statement(
+        self, relation: ast.Relation, emit: ast.Name | None, using: Span | None = None
+    ) -> ast.SelectStatement:
+        return ast.SelectStatement(relation, emit, using)
 
     def column_definition(
         self, name: ast.Name, type_: ast.Name, not_: Token | None, null: Token | None

@@ -20,6 +20,8 @@ _WORDS = {
     "DECIMAL": "a number",
     "UNIT": "a unit such as SECONDS",
     "DURATION": "a duration such as 10 SECONDS",
+    "SIZE_UNIT": "a unit such as MB",
+    "SIZE": "a size such as 64 MB",
     "COMPARISON": "a comparison",
     "LPAR": "'('",
     "RPAR": "')'",
@@ -55,6 +57,7 @@ _GROUPS: tuple[tuple[Set[str], Set[str], str], ...] = (
         "an expression",
     ),
     ({"DURATION"}, {"DURATION", "INTEGER", "DECIMAL"}, "a duration such as 10 SECONDS"),
+    ({"SIZE"}, {"SIZE", "INTEGER", "DECIMAL"}, "a size such as 64 MB"),
     (
         {"STRING", "INTEGER", "TIMESTAMP"},
         {"STRING", "INTEGER", "TIMESTAMP", "MINUS"},
@@ -91,7 +94,7 @@ _FOREIGN = {
     "RIGHT": "joins are inner: write JOIN ... ON ...",
     "FULL": "joins are inner: write JOIN ... ON ...",
     "CROSS": "write the streams with a comma between them: FROM a [...], b [...]",
-    "USING": "write JOIN ... ON a.x = b.x",
+    "USING": "write JOIN ... ON a.x = b.x; USING LOOKUPS stands behind EMIT CHANGES",
     "INTERSECT": "there is no INTERSECT: a join on all columns says the same of sets",
     "MINUS": "write EXCEPT",
     "OVER": "the window stands in FROM, in brackets after the stream: FROM trades [RANGE 60 SECONDS]",
@@ -180,6 +183,8 @@ def _hint(source: Source, span: Span, accepted: Collection[str]) -> str:
             return f"did you mean {close[0]} instead of {word}?"
     if "UNIT" in accepted:
         return "say the unit: MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
+    if "SIZE_UNIT" in accepted:
+        return "say the unit: BYTES, KB, MB, GB, KiB, MiB or GiB"
     return ""
 
 

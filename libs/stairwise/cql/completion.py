@@ -24,6 +24,7 @@ from stairwise.errors import StatementError
 from stairwise.schema import Type
 
 UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")
+SIZE_UNITS = ("BYTES", "KB", "MB", "GB", "KiB", "MiB", "GiB")
 TYPES = tuple(type_.value for type_ in Type if type_ is not Type.HUGEINT)
 FUNCTIONS = tuple(sorted({*SCALARS, *AGGREGATES}))
 
@@ -53,6 +54,7 @@ def completions(text: str, known: Known) -> list[str]:
     if "NAME" in accepted:
         words += _names(tokens, known)
     words += UNITS if "UNIT" in accepted else ()
+    words += SIZE_UNITS if "SIZE_UNIT" in accepted else ()
     words += sorted(token for token in accepted if token in _keywords())
     return _beginning_with(word, words)
 

@@ -21,7 +21,8 @@ def explain(query: Query) -> str:
     rewritten = rewrite(logical_plan(query.relation))
     rows = list(_tree(rewritten.plan, "", "", {}))
     width = max(len(text) for text, _ in rows)
-    lines = [f"{query.name or 'query'}: EMIT {query.emit.value}"]
+    using = " USING LOOKUPS" if query.by_lookups else ""
+    lines = [f"{query.name or 'query'}: EMIT {query.emit.value}{using}"]
     lines += [f"{text.ljust(width)}  {label}" for text, label in rows]
     lines += _steps("applied", [s for s in rewritten.steps if s.applied])
     lines += _steps("refused", [s for s in rewritten.steps if not s.applied])

@@ -32,6 +32,20 @@ _UNITS: dict[str, Duration] = {
 }
 
 
+MAX_SIZE = 2**50
+"""A pebibyte: more than any machine has."""
+
+_BYTES = {
+    "byte": 1,
+    "kb": 1_000,
+    "mb": 1_000_000,
+    "gb": 1_000_000_000,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+}
+
+
 def bigint(source: Source, number: ast.Number, *, negative: bool = False) -> int:
     """The value of a whole number, inside 64 bits; ``negative`` says that a minus sign stands before it."""
     digits = number.text.lstrip("-").lstrip("0")
@@ -78,6 +92,16 @@ def duration(source: Source, literal: ast.Duration, what: str, *, zero: bool = F
     if length == 0 and not zero:
         raise source.error(literal.span, f"{what} cannot be zero", expected="a duration above zero")
     return int(length)
+
+
+def size(source: Source, literal: ast.Size, what: str) -> int:
+    """A number of bytes."""
+    amount = Decimal(literal.count) * _BYTES[literal.unit.lower().removesuffix("s")]
+    if amount > MAX_SIZE:
+        raise source.error(literal.span, f"{what} is more than {MAX_SIZE >> 40} TiB")
+    if amount != int(amount) or len(literal.count) > _LONGEST_COUNT:
+        raise source.error(literal.span, f"{what} is not a whole number of bytes")
+    return int(amount)
 
 
 def _unit(word: str) -> str:

@@ -171,6 +171,8 @@ class Query:
     emit: Emit
     text: str
     """The SELECT as its author wrote it."""
+    by_lookups: bool = False
+    """USING LOOKUPS: is it a standing filter, which the lookups service evaluates in a running system?"""
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, is_null
-from stairwise.cql.literals import count, duration
-from stairwise.cql.query import Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
+from stairwise.cql.literals import count, duration, size
+from stairwise.cql.query import ITEM_FUNCTIONS, Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
 from stairwise.cql.select import resolve_select
 from stairwise.cql.source import Source, Span
 from stairwise.cql.window_clauses import single_options
 from stairwise.errors import nearest
 from stairwise.schema import FOREVER, TIME_COLUMN, Column, Duration, Stream, Type
-from stairwise.windows.spec import MultiWindow
+from stairwise.windows.spec import MultiWindow, TimeWindow
 
 MAX_COLUMNS = 1_000
 MAX_PARTITIONS = 1_024
@@ -26,6 +26,9 @@ MAX_NAME = 100
 MAX_SET_OPERATIONS = 32
 DEFAULT_FUTURE: Duration = 86_400_000
 """How far ahead of the clock a row may be whose time is Kafka's append time: one day."""
+
+LEAST_RETAINED = 1 << 20
+"""Bytes that lookups need at least for a partition's past."""
 
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -59,6 +62,8 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
     columns = _columns(source, statement.columns)
     options = single_options(source, statement.options)
     timestamp_by = _timestamp_by(source, options.get("TIMESTAMP"), columns)
+    partitions = _partitions(source, options.get("PARTITIONS"))
+    retain_time, retain_bytes = _retained(source, options.get("RETAIN"), partitions)
     return Stream(
         statement.name.text,
         tuple(columns.values()),
@@ -66,12 +71,14 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
         lateness=_length(source, options.get("LATENESS"), 0, zero=True) or 0,
         idle_after=_length(source, options.get("IDLE"), None),
         partition_by=_column_option(source, options.get("PARTITION"), columns),
-        partitions=_partitions(source, options.get("PARTITIONS")),
+        partitions=partitions,
         granule=_length(source, options.get("GRANULE"), 1_000) or 1_000,
         live="LIVE" in options or timestamp_by is None,
         incarnation=incarnation,
         future=_length(source, options.get("FUTURE"), DEFAULT_FUTURE if timestamp_by is None else None),
         reject_unknown="REJECT" in options,
+        retain_time=retain_time,
+        retain_bytes=retain_bytes,
     )
 
 
@@ -197,13 +204,56 @@ def _partitions(source: Source, option: ast.Option | None) -> int:
     return count(source, option.value, "PARTITIONS", MAX_PARTITIONS)
 
 
+def _retained(source: Source, option: ast.Option | None, partitions: int) -> tuple[Duration | None, int | None]:
+    """How far back lookups reach, and how many bytes they take for the stream."""
+    if option is None:
+        return None, None
+    said = option.value
+    assert isinstance(said, ast.Retention), "the grammar gives RETAIN of a stream a time, a size or both"
+    time = None if said.time is None else duration(source, said.time, "RETAIN")
+    if said.size is None:
+        return time, None
+    most = size(source, said.size, "RETAIN")
+    if most < partitions * LEAST_RETAINED:
+        raise source.error(
+            said.size.span,
+            f"RETAIN AT MOST {most:,} bytes is too little for PARTITIONS {partitions}",
+            expected=f"1 MiB for each partition or more: {partitions} MiB",
+        )
+    return time, most
+
+
 # ── queries ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def resolve_query(name: str, select: ast.SelectStatement, streams: Mapping[str, Stream]) -> Query:
     """The query that a SELECT states, over the streams that there are."""
     relation = _relation(select.source, select.relation, streams, MAX_SET_OPERATIONS)
-    return Query(name, relation, _emit(select, relation), select.text)
+    emit = _emit(select, relation)
+    if select.using is not None:
+        _check_filter(select, select.using, relation, emit)
+    return Query(name, relation, emit, select.text, by_lookups=select.using is not None)
+
+
+def _check_filter(select: ast.SelectStatement, using: Span, relation: Relation, emit: Emit) -> None:
+    """USING LOOKUPS stands behind a filter: keys whose aggregates over a sliding window are in a range."""
+    if not _is_filter(relation):
+        raise select.source.error(
+            using,
+            "USING LOOKUPS is for the keys of one stream that meet HAVING over a sliding window",
+            expected="SELECT k, SUM(x) FROM s [RANGE ...] GROUP BY k HAVING SUM(x) > ... EMIT CHANGES USING LOOKUPS",
+            hint="leave USING LOOKUPS out: any query can do without",
+        )
+    if emit is not Emit.CHANGES:
+        raise select.source.error(using, f"USING LOOKUPS shows changes, not {emit.value}", hint="write EMIT CHANGES")
+
+
+def _is_filter(relation: Relation) -> bool:
+    if not isinstance(relation, Select) or len(relation.inputs) > 1 or relation.distinct:
+        return False
+    if any(aggregate.function in ITEM_FUNCTIONS for aggregate in relation.aggregates):
+        return False
+    return isinstance(relation.inputs[0].window, TimeWindow) and bool(relation.keys) and relation.having is not None
 
 
 def _relation(source: Source, node: ast.Relation, streams: Mapping[str, Stream], depth: int) -> Relation:

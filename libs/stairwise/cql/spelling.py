@@ -124,7 +124,15 @@ def spell_stream(stream: Stream) -> str:
     said += ["LIVE"] if stream.live and stream.timestamp_by is not None else []
     said += [f"FUTURE {spell_duration(stream.future)}"] if stream.future is not None else []
     said += ["REJECT UNKNOWN FIELDS"] if stream.reject_unknown else []
+    said += [spell_retention(stream)] if stream.retain_time is not None or stream.retain_bytes is not None else []
     return " ".join(said)
+
+
+def spell_retention(stream: Stream) -> str:
+    """The RETAIN option of a stream that has one."""
+    said = [spell_duration(stream.retain_time)] if stream.retain_time is not None else []
+    said += [f"AT MOST {stream.retain_bytes} BYTES"] if stream.retain_bytes is not None else []
+    return " ".join(["RETAIN", *said])
 
 
 def _name(name: str) -> str:

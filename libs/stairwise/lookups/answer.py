@@ -21,9 +21,16 @@ from stairwise.schema import Instant
 
 def put_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The answer of a lookup from what each partition contributes."""
-    select, grouping = lookup.select, lookup.grouping
+    cells = groups_together(lookup, at, parts)
+    answer = grouped_answer(lookup.select, cells, Faults())
+    return (answer.in_order() if len(cells) > 1 else answer).cells.rows
+
+
+def groups_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> Cells:
+    """The group rows, before HAVING and projection, all in one cell."""
+    grouping = lookup.grouping
     rows = concat(list(parts))
-    count = len(select.keys)
+    count = len(lookup.select.keys)
     keys, partials = rows.columns[:count], rows.columns[count:]
     if not keys and rows.num_rows == 1:
         groups = 1
@@ -37,9 +44,7 @@ def put_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -
         partials = grouping.partials.combine(partials, codes, groups)
     else:
         groups = rows.num_rows
-    cells = _lowered(lookup, at, groups, keys, partials)
-    answer = grouped_answer(select, cells, Faults())
-    return (answer.in_order() if groups > 1 else answer).cells.rows
+    return _lowered(lookup, at, groups, keys, partials)
 
 
 def put_in_order(

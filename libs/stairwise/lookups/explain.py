@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stairwise.lookups.past import Past
-from stairwise.lookups.shelf import must_look_through
 from stairwise.lookups.statement import Lookup, Need
 from stairwise.schema import DAWN, Instant
 from stairwise.windows.spec import RowsWindow
@@ -55,7 +54,7 @@ def _keys(lookup: Lookup) -> str:
 def _structure(lookup: Lookup, need: Need) -> str:
     if isinstance(lookup.window, RowsWindow):
         return "the rows themselves: which are the last of all partitions is settled first"
-    if not must_look_through(lookup):
+    if not lookup.must_look_through:
         return _STRUCTURES[need.family]
     if lookup.asked is not None:
         return "the rows of the keys that are asked for, found by an index"

@@ -60,14 +60,18 @@ def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
 
 def look_up(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> pa.RecordBatch:
     """The answer at T where all partitions of the stream are held here."""
+    return put_together(lookup, at, parts_at(lookup, at, pasts))
+
+
+def parts_at(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> list[pa.RecordBatch]:
+    """What all partitions contribute at T."""
     together = asked_part(list(pasts.values()), lookup, at)
     if together is not None:
-        return put_together(lookup, at, [together])
+        return [together]
     counts: dict[int, int] = {}
     keys: pa.RecordBatch | None = None
     if isinstance(lookup.window, RowsWindow):
         counts = among_the_last(last_times(pasts, at, lookup.window.rows), lookup.window.rows)
     elif lookup.bound is not None and lookup.stream.partitions > 1:
         keys = named_keys([candidates(past, lookup, at) for past in pasts.values()])
-    parts = [part(past, lookup, at, keys, counts.get(number)) for number, past in pasts.items()]
-    return put_together(lookup, at, parts)
+    return [part(past, lookup, at, keys, counts.get(number)) for number, past in pasts.items()]

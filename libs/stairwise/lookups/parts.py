@@ -21,11 +21,11 @@ from stairwise.expressions.evaluate import selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.lookups.past import Past
-from stairwise.lookups.shelf import Shelf, must_look_through
+from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Lookup
-from stairwise.lookups.tally import Tally, added
+from stairwise.lookups.tally import Tally, Total, added
 from stairwise.operators.preparation import computed
-from stairwise.schema import DAWN, Instant
+from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.windows.spec import RowsWindow
 
 
@@ -35,16 +35,16 @@ class OutOfReachError(StairwiseError):
     def __init__(self, stream: str, rear: Instant, horizon: Instant) -> None:
         super().__init__(
             f"the window reaches back to {rear}, and rows of {stream} are kept from {horizon + 1} on",
-            hint="ask for a shorter window, or let the lookups service keep more",
+            hint="ask for a shorter window, or let the stream RETAIN more",
         )
 
 
 def candidates(past: Past, lookup: Lookup, at: Instant) -> pa.RecordBatch | None:
     """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell."""
     rear, front = reachable(past, lookup, at)
-    if lookup.bound is None or must_look_through(lookup):
+    if lookup.bound is None or lookup.must_look_through:
         return None
-    shelf = past.shelf(lookup, past.span_rows(rear, front))
+    shelf = past.shelf(lookup, rear, front)
     if shelf is None:
         return None
     number = shelf.candidates(lookup.bound, rear, front, lookup.stream.partitions)
@@ -58,11 +58,11 @@ def part(
     if isinstance(lookup.window, RowsWindow):
         return _by_rows(past, lookup, at, last if last is not None else lookup.window.rows)
     rear, front = reachable(past, lookup, at)
-    shelf = past.shelf(lookup, past.span_rows(rear, front))
+    shelf = past.shelf(lookup, rear, front)
     if shelf is None:
         return _looked_through(lookup, *past.span(rear, front))
     number = _numbers(shelf, lookup, rear, front, keys)
-    if must_look_through(lookup):
+    if lookup.must_look_through:
         numbers = shelf.rows(shelf.spans(number, np.full(len(number), rear), np.full(len(number), front)))
         return _looked_through(lookup, *past.rows_at(numbers))
     tally = _tally_of(shelf, lookup, number, rear, front)
@@ -74,16 +74,22 @@ def part(
 
 def asked_part(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> pa.RecordBatch | None:
     """What several partitions contribute together where a statement names its keys; None if one has no shelf."""
-    if lookup.asked is None or must_look_through(lookup) or isinstance(lookup.window, RowsWindow):
+    if lookup.asked is None or lookup.must_look_through or isinstance(lookup.window, RowsWindow):
         return None
-    tallies = []
-    for past in pasts:
-        rear, front = reachable(past, lookup, at)
-        shelf = past.shelf(lookup, past.span_rows(rear, front))
-        if shelf is None:
-            return None
-        tallies.append(_tally_of(shelf, lookup, shelf.numbers_of(lookup), rear, front))
-    tally = added(tallies, lookup.needs)
+    spans = [reachable(past, lookup, at) for past in pasts]
+    found = [past.shelf(lookup, *span) for past, span in zip(pasts, spans, strict=True)]
+    shelves = [shelf for shelf in found if shelf is not None]
+    if len(shelves) < len(found):
+        return None
+    if len(lookup.asked) == 1 and lookup.needs_sums_alone:
+        total = Total(len(lookup.needs))
+        for shelf, span in zip(shelves, spans, strict=True):
+            shelf.count(total, lookup.needs, int(shelf.numbers_of(lookup)[0]), *span)
+        tally = total.tally()
+    else:
+        each = zip(shelves, spans, strict=True)
+        tallies = [_tally_of(shelf, lookup, shelf.numbers_of(lookup), *span) for shelf, span in each]
+        tally = added(tallies, lookup.needs)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*lookup.asked_columns, *columns], tally)
@@ -107,7 +113,7 @@ def aligned(
     pasts: Sequence[Past], lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None
 ) -> list[pa.Array]:
     """The partials of keys that are asked one by one, in their order; each over a range of its own if there are any."""
-    if must_look_through(lookup):
+    if lookup.must_look_through:
         raise StairwiseError(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
@@ -122,7 +128,7 @@ def _tally(past: Past, lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges
         rears = front - ranges
         if past.horizon > DAWN and len(rears) and int(rears.min()) < past.horizon:
             raise OutOfReachError(lookup.stream.name, int(rears.min()), past.horizon)
-    shelf = past.shelf(lookup, past.rows, at_once=True)
+    shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
     if shelf is None:  # it has all rows to be made of, and needs that can be kept
         raise AssertionError("no shelf was made")
     number = shelf.numbers(keys.columns, keys.num_rows)

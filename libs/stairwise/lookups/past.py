@@ -19,7 +19,7 @@ import pyarrow as pa
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.reorder import ReorderBuffer
-from stairwise.lookups.shelf import Shelf, must_look_through
+from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
 from stairwise.operators.pages import concat, empty
 from stairwise.schema import DAWN, Duration, Instant, Stream
@@ -30,6 +30,8 @@ MAKE = 1 << 19
 """Rows that a lookup gives to a shelf that is being made: a fraction of a second."""
 PATIENCE = 8
 """A shelf that took in so many times the rows that are kept, without being asked, is given up."""
+MOST_USES = 1024
+"""Signatures whose use is remembered and that can have shelves."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Retain:
     time: Duration = 3_600_000
     size: int = 256 << 20
     """Bytes of rows and structures."""
+
+    def of(self, stream: Stream) -> Retain:
+        """What a stream's RETAIN says, and this where it says nothing. Its bytes are for all partitions together."""
+        time = self.time if stream.retain_time is None else stream.retain_time
+        size = self.size if stream.retain_bytes is None else stream.retain_bytes // stream.partitions
+        return Retain(time, size)
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,11 @@ class Past:
         shelves = sum(shelf.size_bytes for shelf in self._shelves.values())
         return self._page_bytes + self._buffer.size_bytes + shelves + making
 
+    def begin_after(self, rows: int, watermark: Instant) -> None:
+        """So many rows came before the first that is taken, and nobody has them; the watermark after them."""
+        self._dropped = rows
+        self.horizon = watermark + self.stream.lateness + 1  # no row of before is above it
+
     def take(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """A batch of the partition, in sequence order, and its watermark afterwards."""
         settled = self._buffer.add(rows, watermark)
@@ -107,24 +120,34 @@ class Past:
                 shelf.update(settled, first)
         self._keep_within()
 
-    def shelf(self, lookup: Lookup, work: int, *, at_once: bool = False) -> Shelf | None:
-        """The shelf that answers a lookup, if it is worth having one and is there.
+    def shelf(self, lookup: Lookup, rear: Instant, front: Instant, *, at_once: bool = False) -> Shelf | None:
+        """The shelf that answers a lookup over (rear, front], if it is worth having one and is there.
 
-        ``work`` is how many rows would be looked at without it. A shelf is made of ``MAKE`` rows at each lookup that
-        asks for it, so that none has to wait for all; ``at_once`` says that this one does.
+        A shelf is made of ``MAKE`` rows at each lookup that asks for it, so that none has to wait for all;
+        ``at_once`` says that this one does.
         """
         signature = lookup.signature
-        use = self._uses.setdefault(signature, _Use())
-        use.unasked = 0
+        use = self._use(signature)
         shelf = self._shelves.get(signature)
         if shelf is not None and shelf.serves(lookup):
             return shelf
-        use.looked_at += work
-        if use.looked_at < self.rows or (must_look_through(lookup) and lookup.asked is None):
+        use.looked_at += self._span_rows(rear, front)
+        if use.looked_at < self.rows or (lookup.must_look_through and lookup.asked is None):
             return None
         if use.making is None or not use.making.serves(lookup):
             use.making, use.made = self._planned(lookup, shelf, use.making), self._dropped
         return self._go_on(signature, use, use.making, at_once=at_once)
+
+    def _use(self, signature: Signature) -> _Use:
+        """The use of a signature that is asked now; beyond ``MOST_USES``, the one asked longest ago is forgotten."""
+        use = self._uses.pop(signature, None) or _Use()
+        self._uses[signature] = use
+        use.unasked = 0
+        if len(self._uses) > MOST_USES:
+            oldest = next(iter(self._uses))
+            self._shelves.pop(oldest, None)
+            del self._uses[oldest]
+        return use
 
     def describe(self, lookup: Lookup) -> str:
         """How lookups of this kind are answered here now, and why."""
@@ -160,7 +183,7 @@ class Past:
         places = self._places(rows, 0)
         return rows, Rows(places.time, places.partition, numbers)
 
-    def span_rows(self, rear: Instant, front: Instant) -> int:
+    def _span_rows(self, rear: Instant, front: Instant) -> int:
         """About how many rows are between, without looking at them."""
         return sum(page.rows.num_rows for page in self._pages if page.last > rear and page.first <= front)
 
@@ -201,7 +224,7 @@ class Past:
 
     def _planned(self, lookup: Lookup, *others: Shelf | None) -> Shelf:
         """An empty shelf for a lookup, and for all that others of its signature were made for."""
-        indexed = must_look_through(lookup)
+        indexed = lookup.must_look_through
         needs: set[Need] = set() if indexed else set(lookup.needs)
         bounds = [] if lookup.bound is None else [lookup.bound]
         for other in others:
@@ -235,11 +258,19 @@ class Past:
         times = int64_view(settled.column(self.stream.time_column))
         first = int(times[0])
         self.rows += settled.num_rows
-        self._page_bytes += settled.nbytes
         while self._pages and self._pages[-1].rows.num_rows <= min(PAGE, 2 * settled.num_rows):
             page = self._pages.pop()
+            self._page_bytes -= page.rows.nbytes
             settled, first = concat([page.rows, settled]), page.first
         self._pages.append(_Page(settled, first, int(times[-1])))
+        self._page_bytes += settled.nbytes
+
+    def release(self, instant: Instant) -> None:
+        """Rows at or before an instant are not asked for any more."""
+        before = self.horizon
+        while self._pages and self._pages[0].last <= instant:
+            self._drop()
+        self._forget(before)
 
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
@@ -259,6 +290,10 @@ class Past:
                 break
             else:
                 self._drop()
+        self._forget(before)
+
+    def _forget(self, before: Instant) -> None:
+        """Let the shelves forget what was dropped since the horizon was at ``before``."""
         if self.horizon > before:
             for signature, shelf in list(self._shelves.items()):
                 shelf.forget(self.horizon)

@@ -27,7 +27,8 @@ class Rings:
         Steps are halved for all searches together, as many times as the longest ring needs.
         """
         if len(self.first) <= _FEW:
-            return np.array([self._rank_of(column, i, int(bound[i])) for i in range(len(self.first))], np.int64)
+            rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
+            return np.array([rank_of(column, *ring) for ring in rings], np.int64)
         before = self.first - 1
         longest = int((self.end - before).max(initial=0))
         step = 1 << longest.bit_length()
@@ -38,13 +39,12 @@ class Rings:
             before += inside * np.int64(step)
         return before + 1
 
-    def _rank_of(self, column: Ints, number: int, bound: int) -> int:
-        """One search, in the one or two pieces that the positions of a ring lie in."""
-        first, end = int(self.first[number]), int(self.end[number])
-        start, size = int(self.start[number]), int(self.mask[number]) + 1
-        turn = min(end, (first // size + 1) * size)
-        at = start + first % size
-        found = first + int(column[at : at + turn - first].searchsorted(bound, side="right"))
-        if found == turn < end:
-            found += int(column[start : start + end - turn].searchsorted(bound, side="right"))
-        return found
+
+def rank_of(column: Ints, start: int, mask: int, first: int, end: int, bound: int) -> int:
+    """One search, in the one or two pieces that the positions of a ring lie in."""
+    turn = min(end, (first | mask) + 1)
+    at = start + (first & mask)
+    found = first + int(column[at : at + turn - first].searchsorted(bound, side="right"))
+    if found == turn < end:
+        found += int(column[start : start + end - turn].searchsorted(bound, side="right"))
+    return found

@@ -76,3 +76,7 @@ class RunningIntervals:
         """The sum of each column over each interval."""
         left, right = intervals.slots(intervals.left), intervals.slots(intervals.right)
         return {name: column[right] - column[left] for name, column in self._columns.items()}
+
+    def between(self, left: int, right: int) -> dict[Column, int]:
+        """The sum of each column between two slots of one key, modulo 2^64."""
+        return {name: int(column[right]) - int(column[left]) for name, column in self._columns.items()}

@@ -29,8 +29,8 @@ from stairwise.lookups.running_intervals import RunningIntervals
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
 from stairwise.lookups.substreams import Substreams
 from stairwise.lookups.sum_filter import SumFilter
-from stairwise.lookups.sums import FAMILIES, columns_of
-from stairwise.lookups.tally import EXTREMES, Tally
+from stairwise.lookups.sums import EXTREMES, columns_of
+from stairwise.lookups.tally import Tally, Total
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.keys import KeyTable
 from stairwise.schema import Instant, Stream, Type
@@ -39,18 +39,6 @@ _FILTERED = frozenset({"SUM", "MAX", "MIN"})
 """Bounds on these have a filter of their own that must be there before the rows."""
 _MOST_ASKED = 4096
 _FEW_KEYS = 100_000
-
-
-def can_keep(need: Need) -> bool:
-    """Is there a structure that gives this partial?"""
-    if need.family in FAMILIES:
-        return True
-    return need.family in EXTREMES and need.args[0].type in (Type.BIGINT, Type.DOUBLE, Type.TIMESTAMP)
-
-
-def must_look_through(lookup: Lookup) -> bool:
-    """Has one of its aggregates no structure?"""
-    return not all(map(can_keep, lookup.needs))
 
 
 class Shelf:
@@ -105,7 +93,7 @@ class Shelf:
 
     def serves(self, lookup: Lookup) -> bool:
         """Was it made for all that is needed?"""
-        if must_look_through(lookup):
+        if lookup.must_look_through:
             return self.is_indexed
         bound = lookup.bound
         filtered = bound is None or bound.function not in _FILTERED or (bound.function, bound.args) in self.filtered
@@ -183,6 +171,14 @@ class Shelf:
 
     def spans(self, number: Ints, rear: Ints, front: Ints) -> Intervals:
         return self._substreams.by_time(number, rear, front)
+
+    def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
+        """Add what the structures give for one key; all needs are sums."""
+        left, right, rows = self._substreams.span_of(number, rear, front)
+        total.rows += rows
+        for sums, need in zip(total.sums, needs, strict=True):
+            for column, value in self._sums[need].between(left, right).items():
+                sums[column] = sums.get(column, 0) + value
 
     def tally(self, needs: Sequence[Need], intervals: Intervals) -> Tally:
         """What the structures give for intervals."""

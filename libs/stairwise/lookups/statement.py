@@ -27,13 +27,14 @@ from stairwise.aggregates.contract import Algebra
 from stairwise.cql import ast
 from stairwise.cql.logical import conjuncts
 from stairwise.cql.parser import parse_script
-from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Select, Value
+from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Query, Select, Value
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
+from stairwise.lookups.sums import EXTREMES, FAMILIES
 from stairwise.operators.answers import yields_items
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.grouping import Grouping
-from stairwise.schema import DAWN, Instant, Stream
+from stairwise.schema import DAWN, Instant, Stream, Type
 from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
 
 MOST_KEYS_ASKED = 10_000
@@ -95,6 +96,8 @@ class Lookup:
     """The keys that are asked for, one value for each of the signature's; None: all."""
     bound: Bound | None
     explain: bool = False
+    horizon: Instant = DAWN
+    """Rows at or below it are not seen."""
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
@@ -104,6 +107,16 @@ class Lookup:
             algebra = algebra_for(aggregate)
             found.setdefault((aggregate.args, algebra.family), Need(aggregate.args, algebra.family, algebra))
         return tuple(found.values())
+
+    @cached_property
+    def must_look_through(self) -> bool:
+        """Has one of its aggregates no structure?"""
+        return not all(map(_can_keep, self.needs))
+
+    @cached_property
+    def needs_sums_alone(self) -> bool:
+        """Can running sums alone give all that it needs?"""
+        return all(need.family in FAMILIES for need in self.needs)
 
     @cached_property
     def asked_columns(self) -> list[pa.Array]:
@@ -126,6 +139,10 @@ class Lookup:
 
     def span(self, at: Instant) -> tuple[Instant, Instant]:
         """The window by time at T: rows with rear < ts ≤ front."""
+        rear, front = self._window_at(at)
+        return max(rear, min(self.horizon, front)), front
+
+    def _window_at(self, at: Instant) -> tuple[Instant, Instant]:
         match self.window:
             case TimeWindow():
                 front = at - self.window.lag
@@ -136,13 +153,24 @@ class Lookup:
             case RowsWindow():
                 return DAWN, at
 
-    def with_range(self, length: int) -> Lookup:
-        """The same over another range."""
+    def ranged(self) -> TimeWindow:
+        """The window, if it has a range that others can replace."""
         if not isinstance(self.window, TimeWindow):
             raise StairwiseError("only a window by RANGE can be asked with other ranges", hint="write [RANGE ...]")
-        window = replace(self.window, range=length)
+        return self.window
+
+    def with_range(self, length: int) -> Lookup:
+        """The same over another range."""
+        window = replace(self.ranged(), range=length)
         inputs = (replace(self.select.inputs[0], window=window),)
         return replace(self, window=window, select=replace(self.select, inputs=inputs))
+
+
+def _can_keep(need: Need) -> bool:
+    """Is there a structure that gives this partial?"""
+    if need.family in FAMILIES:
+        return True
+    return need.family in EXTREMES and need.args[0].type in (Type.BIGINT, Type.DOUBLE, Type.TIMESTAMP)
 
 
 def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
@@ -169,9 +197,21 @@ def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
             "a lookup answers aggregates that have one value a group",
             hint="write SELECT key, SUM(x) ... GROUP BY key; rows, DISTINCT and TOP are for a query",
         )
+    return replace(_lookup(text, select, window), explain=explain)
+
+
+def lookup_of(query: Query) -> Lookup:
+    """A standing filter as the lookup that answers it at each of its report times."""
+    select = query.relation
+    if not isinstance(select, Select) or not isinstance(select.inputs[0].window, TimeWindow):
+        raise ValueError(f"{query.name} is no standing filter")
+    return _lookup(query.text, select, select.inputs[0].window)
+
+
+def _lookup(text: str, select: Select, window: TimeWindow | LandmarkWindow | RowsWindow) -> Lookup:
     signature, asked = _keys(select, window)
     bound = _bound(select) if asked is None else None
-    return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound, explain)
+    return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound)
 
 
 def _check_shape(statement: ast.SelectStatement) -> None:

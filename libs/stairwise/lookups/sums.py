@@ -29,6 +29,8 @@ NULLS, SUM, SQUARES = 0, 1, 2
 """The parts of a partial."""
 FAMILIES = frozenset({"count", "integer sum", "double sum", "moments"})
 """The partials that R-INT can give."""
+EXTREMES = frozenset({"max", "min"})
+"""The partials that are the best value, which B-INT can give of numbers."""
 
 _WHOLE = 2**32
 _LOW_HALF = np.int64(_WHOLE - 1)
@@ -57,6 +59,11 @@ def columns_of(family: str, args: Sequence[pa.Array]) -> dict[Column, Ints]:
 
 def partial_of(family: str, algebra: Algebra, rows: Ints, sums: Mapping[Column, Ints]) -> pa.RecordBatch:
     """The partial of intervals with so many ``rows`` and these sums."""
+    return pa.RecordBatch.from_arrays(partial_columns(family, rows, sums), schema=algebra.state)
+
+
+def partial_columns(family: str, rows: Ints, sums: Mapping[Column, Ints]) -> list[pa.Array]:
+    """The columns of the same."""
     count = rows - sums[Column(NULLS)] if Column(NULLS) in sums else rows
     columns: list[pa.Array] = [from_numpy(count)]
     if family == "integer sum":
@@ -64,7 +71,7 @@ def partial_of(family: str, algebra: Algebra, rows: Ints, sums: Mapping[Column, 
     elif family != "count":
         parts = (SUM,) if family == "double sum" else (SUM, SQUARES)
         columns += [_limbs(part, sums, len(rows)) for part in parts]
-    return pa.RecordBatch.from_arrays(columns, schema=algebra.state)
+    return columns
 
 
 def _of_integers(values: Ints) -> dict[Column, Ints]:

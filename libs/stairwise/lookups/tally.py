@@ -15,10 +15,7 @@ from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Ints
 from stairwise.lookups.running_intervals import Column
 from stairwise.lookups.statement import Need
-from stairwise.lookups.sums import NULLS, partial_of
-
-EXTREMES = frozenset({"max", "min"})
-"""The families whose partial is the best value."""
+from stairwise.lookups.sums import NULLS, partial_columns
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,28 @@ class Tally:
         columns: list[pa.Array] = []
         for need, sums, best in zip(needs, self.sums, self.best, strict=True):
             if best is None:
-                columns += partial_of(need.family, need.algebra, self.rows, sums).columns
+                columns += partial_columns(need.family, self.rows, sums)
                 continue
             values = self.rows - sums[Column(NULLS)] if Column(NULLS) in sums else self.rows
             columns.append(rank(pa.array([], need.args[0].type.arrow)).values(best, values > 0))
         return columns
+
+
+class Total:
+    """The same for one key, in plain numbers: what partitions add up to before it becomes a tally."""
+
+    def __init__(self, needs: int) -> None:
+        self.rows = 0
+        self.sums: list[dict[Column, int]] = [{} for _ in range(needs)]
+
+    def tally(self) -> Tally:
+        sums = [{column: np.array([_signed(value)]) for column, value in each.items()} for each in self.sums]
+        return Tally(np.array([self.rows]), sums, [None] * len(sums))
+
+
+def _signed(value: int) -> int:
+    """Sums run modulo 2^64."""
+    return ((value + 2**63) & (2**64 - 1)) - 2**63
 
 
 def added(tallies: Sequence[Tally], needs: Sequence[Need]) -> Tally:

@@ -317,6 +317,8 @@ def stream_to_proto(stream: Stream, *, sealed: bool = False) -> streams_pb2.Stre
         sealed=sealed,
         future_ms=stream.future,
         reject_unknown_fields=stream.reject_unknown,
+        retain_ms=stream.retain_time,
+        retain_bytes=stream.retain_bytes,
     )
 
 
@@ -334,6 +336,8 @@ def stream_from_proto(message: streams_pb2.Stream) -> Stream:
         incarnation=message.incarnation,
         future=message.future_ms if message.HasField("future_ms") else None,
         reject_unknown=message.reject_unknown_fields,
+        retain_time=message.retain_ms if message.HasField("retain_ms") else None,
+        retain_bytes=message.retain_bytes if message.HasField("retain_bytes") else None,
     )
 
 

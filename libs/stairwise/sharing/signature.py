@@ -183,6 +183,8 @@ def distinct_signature_of(query: Query) -> DistinctSignature | None:
 
 def signature_of(query: Query) -> Signature | None:
     """A query's signature; None where it is not a grouped SELECT over one time window, which shares nothing."""
+    if query.by_lookups:
+        return None  # it shares what lookups keep
     select = query.relation
     if not isinstance(select, Select) or not select.is_grouped or len(select.inputs) != 1:
         return None

@@ -309,7 +309,26 @@ REFUSED = [
     ("SELECT «MAX(qty)» FROM trades [RANGES 2s SLIDES 1s WEIGHTED BY (1)]", "MAX cannot be weighted", "COUNT"),
     ("SELECT «level» FROM quotes [RANGES 2s SLIDES 1s]", "adds a column 'level' by itself", "as level2"),
     ("SELECT «level», COUNT(*) FROM trades [RANGES 2s SLIDES 1s]", "no column 'level'", ""),
+    ("SELECT ticker FROM trades [NOW] EMIT CHANGES «USING LOOKUPS»", "USING LOOKUPS is for the keys", "leave"),
+    ("SELECT ticker, COUNT(*) FROM trades [ROWS 9] GROUP BY ticker HAVING COUNT(*) > 1 EMIT CHANGES «USING LOOKUPS»",
+     "over a sliding window", ""),
+    ("SELECT ticker, COUNT(*) FROM trades [NOW] GROUP BY ticker EMIT CHANGES «USING LOOKUPS»", "that meet HAVING", ""),
+    ("SELECT COUNT(*) FROM trades [NOW] HAVING COUNT(*) > 1 EMIT CHANGES «USING LOOKUPS»", "is for the keys", ""),
+    ("SELECT ticker FROM trades [NOW] UNION ALL SELECT ticker FROM quotes [NOW] EMIT CHANGES «USING LOOKUPS»",
+     "of one stream", ""),
+    ("SELECT ticker, COUNT(*) FROM trades [NOW] GROUP BY ticker HAVING COUNT(*) > 1 EMIT RSTREAM «USING LOOKUPS»",
+     "shows changes, not RSTREAM", "EMIT CHANGES"),
+    ("SELECT ticker, COUNT(*) FROM trades [NOW] GROUP BY ticker HAVING COUNT(*) > 1 «USING» LOOKUPS",
+     "does not fit here", "behind EMIT CHANGES"),
 ]  # fmt: skip
+
+
+def test_a_standing_filter_is_a_query_that_lookups_evaluate() -> None:
+    grouped = "GROUP BY ticker HAVING COUNT(*) > 1 EMIT CHANGES"
+    text = f"SELECT ticker, COUNT(*) AS using FROM trades [RANGE 9s] lookups {grouped}"
+    plain, filtered = query(text), query(f"{text} using lookups")
+    assert (plain.by_lookups, filtered.by_lookups) == (False, True)
+    assert filtered.relation == plain.relation
 
 
 @pytest.mark.parametrize(("text", "message", "hint"), REFUSED)

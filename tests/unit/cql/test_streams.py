@@ -24,7 +24,8 @@ def test_a_stream_with_everything() -> None:
         """CREATE STREAM trades
              (ts TIMESTAMP, ticker STRING NOT NULL, price double, "ok?" Boolean, qty BIGINT)
            TIMESTAMP BY ts LATENESS 2 SECONDS IDLE AFTER 5s
-           PARTITION BY ticker PARTITIONS 8 GRANULE 10 ms LIVE FUTURE 1 HOUR REJECT UNKNOWN FIELDS""",
+           PARTITION BY ticker PARTITIONS 8 GRANULE 10 ms LIVE FUTURE 1 HOUR REJECT UNKNOWN FIELDS
+           RETAIN 2 HOURS AT MOST 512 MB""",
         incarnation=3,
     ) == Stream(
         "trades",
@@ -45,6 +46,8 @@ def test_a_stream_with_everything() -> None:
         incarnation=3,
         future=3_600_000,
         reject_unknown=True,
+        retain_time=7_200_000,
+        retain_bytes=512_000_000,
     )
 
 
@@ -79,6 +82,21 @@ def test_options_stand_in_any_order() -> None:
     assert len(declared) == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "time", "size"),
+    [
+        ("RETAIN 10m", 600_000, None),
+        ("RETAIN AT MOST 4 MiB", None, 4 << 20),
+        ("retain 1.5 days at most 0.5gb", 129_600_000, 500_000_000),
+        ("RETAIN 1 MILLISECOND AT MOST 4194304 BYTES", 1, 4 << 20),
+        ("", None, None),
+    ],
+)
+def test_a_stream_says_what_lookups_keep_of_it(said: str, time: int | None, size: int | None) -> None:
+    stream = declare(f"CREATE STREAM s (at TIMESTAMP, most STRING) {said} TIMESTAMP BY at PARTITION BY most")
+    assert (stream.retain_time, stream.retain_bytes) == (time, size)
+
+
 COLUMNS = ", ".join(f"c{i} BIGINT" for i in range(1_000))
 
 REFUSED = [
@@ -100,6 +118,13 @@ REFUSED = [
     ("CREATE STREAM s (a BIGINT) IDLE AFTER «0s»", "IDLE cannot be zero", ""),
     ("CREATE STREAM s (a BIGINT) FUTURE «0s»", "FUTURE cannot be zero", ""),
     ("CREATE STREAM s (a BIGINT) REJECT UNKNOWN FIELDS «REJECT» UNKNOWN FIELDS", "REJECT is given twice", ""),
+    ("CREATE STREAM s (a BIGINT) RETAIN «0s»", "RETAIN cannot be zero", ""),
+    ("CREATE STREAM s (a BIGINT) RETAIN 1h «RETAIN AT MOST 8 MB»", "RETAIN is given twice", "leave one"),
+    ("CREATE STREAM s (a BIGINT) RETAIN AT MOST «4 MB»", "4,000,000 bytes is too little for PARTITIONS 4", ""),
+    ("CREATE STREAM s (a BIGINT) RETAIN AT MOST «0.1 BYTES»", "not a whole number of bytes", ""),
+    ("CREATE STREAM s (a BIGINT) RETAIN AT MOST «2000000 GB»", "more than 1024 TiB", ""),
+    ("CREATE STREAM s (a BIGINT) RETAIN 5 «ROWS»", "does not fit here", "say the unit"),
+    ("CREATE STREAM s (a BIGINT) RETAIN AT MOST 5 «HOURS»", "does not fit here", "say the unit: BYTES"),
     ('CREATE STREAM «"a b"» (a BIGINT)', "cannot be called 'a b'", ""),
     ('CREATE STREAM «"a.b"» (a BIGINT)', "cannot be called 'a.b'", ""),
     (f"CREATE STREAM «{'s' * 101}» (a BIGINT)", "cannot be called", ""),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from services.lookups.holdings import GapError, Holdings, Partition
+from stairwise.lookups.gather import look_up
+from stairwise.lookups.parts import OutOfReachError
+from stairwise.lookups.past import Retain
+from stairwise.lookups.statement import read_lookup
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, Column, Stream, Type
 
@@ -95,3 +101,24 @@ def test_a_rebalance_keeps_frees_and_adds_partitions() -> None:
 
 def test_a_worker_without_partitions_is_ready() -> None:
     assert Holdings().are_ready
+
+
+def test_a_stream_that_says_how_much_to_retain_is_kept_so_and_others_as_the_service_is_set() -> None:
+    settings = Retain(time=60_000, size=64 << 20)
+    holdings = Holdings(settings)
+    said = replace(TRADES, retain_time=5_000, retain_bytes=8 << 20, partitions=4)
+    holdings.assign({("s.trades.1", 0): said, ("s.quotes.1", 0): QUOTES})
+    retained = [partition.retain for _, partition in holdings]
+    assert retained == [Retain(time=5_000, size=2 << 20), settings]
+
+
+def test_a_window_that_reaches_back_to_what_was_deleted_is_an_error_and_never_a_wrong_answer() -> None:
+    partition = Partition(replace(TRADES, partitions=1, lateness=5), 0)
+    first = replace(headers(9_000, 3, 2), previous=-16)
+    partition.take(KEY, 700, first, value(3))
+    streams = {"trades": partition.stream}
+    seen = read_lookup("SELECT COUNT(*) AS n FROM trades [FROM -9 UNTIL 9]", streams)
+    assert look_up(seen, 2, {0: partition.past}).to_pylist() == [{"n": 3}]
+    for window in ("FROM -10 UNTIL 9", "RANGE 60 SECONDS", "ROWS 4"):
+        with pytest.raises(OutOfReachError):
+            look_up(read_lookup(f"SELECT COUNT(*) AS n FROM trades [{window}]", streams), 2, {0: partition.past})

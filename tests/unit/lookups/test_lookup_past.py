@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from stairwise.lookups import shelf as shelves
 from stairwise.lookups.gather import look_up
-from stairwise.lookups.past import Past, Retain
+from stairwise.lookups.past import MOST_USES, Past, Retain
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
 
@@ -32,3 +34,20 @@ def test_keys_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
         assert look_up(lookup, start + 999, {0: past}).num_rows == 250
         sizes.append(past.size_bytes)
     assert max(sizes[200:]) <= 2 * max(sizes[:200])
+
+
+def test_many_batches_of_text_are_counted_for_as_long_as_they_are_kept() -> None:
+    stream = replace(STREAM, columns=(*STREAM.columns, Column("line", Type.STRING)))
+    past = Past(stream, 0, Retain(1_000, 2**40))
+    for start in range(0, 200_000, 100):
+        columns = [pa.array(range(start, start + 100)), pa.array([0] * 100), pa.array(["x" * 20] * 100)]
+        past.take(pa.RecordBatch.from_arrays(columns, schema=stream.arrow_schema), start + 99)
+    kept, _ = past.span(0, 200_000)
+    assert past.size_bytes <= kept.nbytes + 1_000
+
+
+def test_signatures_that_were_asked_once_are_forgotten() -> None:
+    past = Past(STREAM, 0, Retain())
+    for number in range(2 * MOST_USES):
+        past.shelf(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0, 9)
+    assert len(past._uses) <= MOST_USES
