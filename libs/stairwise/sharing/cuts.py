@@ -134,8 +134,6 @@ class Eras:
 
     def change(self, cuts: Cuts, above: Instant) -> None:
         """Other cuts hold above an instant, which must be a cut already (or the beginning of all time)."""
-        if cuts == self.now:
-            return
         while self.begins and self.begins[-1] >= above:
             self.begins.pop()
             self.cuts.pop()
