@@ -28,6 +28,7 @@ from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.sharing.cuts import cuts_at, edges_of
 from stairwise.sharing.due import Course, Due, Life, Steps
+from stairwise.sharing.found import Found
 from stairwise.sharing.needs import Needs, select_of, window_of
 from stairwise.sharing.pages import Lives, Pages, State
 from stairwise.sharing.partials import SharedPartials
@@ -35,7 +36,6 @@ from stairwise.sharing.rows import SharedRows
 from stairwise.sharing.signature import Signature
 from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.stair import Stair, answer_name, key_name
-from stairwise.sharing.walk import Found
 from stairwise.sharing.ways import found, pieces
 
 
@@ -233,15 +233,16 @@ class SharedAggregation:
         for part in parts:
             starts.append(part.start + row)
             stops.append(part.stop + row)
-            times = part.of_rows(steps.time[step : step + len(part.start)])
+            times = part.times(steps.time[step : step + len(part.start)])
             tables.append(self._slices.partials.lower(part.columns, times))
             step, row = step + len(part.start), row + len(part.key)
         columns = tables[0] if len(tables) == 1 else [pa.concat_arrays(c) for c in zip(*tables, strict=True)]
         names = self._names
         if self.signature.keys:
-            index = from_numpy(np.concatenate([part.key for part in parts]).astype(np.int32))
+            key = parts[0].key if len(parts) == 1 else np.concatenate([part.key for part in parts])
+            index = from_numpy(key.astype(np.int32, copy=False))
             dictionaries = self._slices.keys.all_columns()
-            columns = [*(pa.DictionaryArray.from_arrays(index, d) for d in dictionaries), *columns]
+            columns = [*(pa.DictionaryArray.from_arrays(index, d, safe=False) for d in dictionaries), *columns]
             names = [*(key_name(i) for i in range(len(dictionaries))), *names]
         rows = pa.RecordBatch.from_arrays(columns, names=names)
         sealed_at = self._course.last_row if watermark >= DUSK else None

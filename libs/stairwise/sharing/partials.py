@@ -90,7 +90,7 @@ class SharedPartials:
         return columns
 
     def lower(self, partials: list[pa.Array], at: Ints) -> list[pa.Array]:
-        """The answers of all aggregates; ``at`` is the report time of each group.
+        """The answers of all aggregates; ``at`` is the report time of each group, or one for all of them.
 
         TOP and its like have several answers for a group: a list of items with their counts. What is asked for as
         a partial stays one.
@@ -142,7 +142,7 @@ def _items(algebra: Algebra, partials: pa.RecordBatch) -> pa.Array:
 
 
 def _lowered(algebra: Algebra, partials: pa.RecordBatch, at: Ints) -> pa.Array:
-    if not len(at) or not isinstance(algebra, Regression) or not algebra.intercept:
+    if len(at) <= 1 or not isinstance(algebra, Regression) or not algebra.intercept:
         return algebra.lower(partials, int(at[0]) if len(at) else 0)
     edges = [0, *(np.flatnonzero(np.diff(at)) + 1).tolist(), len(at)]
     return pa.concat_arrays([algebra.lower(partials.slice(i, j - i), int(at[i])) for i, j in pairwise(edges)])

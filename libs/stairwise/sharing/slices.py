@@ -38,6 +38,7 @@ from stairwise.sharing.layer import Layer
 from stairwise.sharing.partials import SharedPartials
 from stairwise.sharing.registers import Registers, fits_registers
 from stairwise.sharing.rows import Prepared
+from stairwise.sharing.running import RunningSums
 
 ROWS_PER_SLICE = 512
 """Rows that a slice must get from a batch, on average, to be worth arrays of its own."""
@@ -86,6 +87,7 @@ class SliceStore:
         """The tree, level by level; its lowest are the slices themselves."""
         self._climbed = [0]
         """For each level the first node that is not in the level above."""
+        self.running = RunningSums(partials)
         self.low = DAWN
         """Everything at or below it is gone."""
         self.next_end = DUSK
@@ -307,6 +309,7 @@ class SliceStore:
     def _change(self, change: Callable[[Slices], Slices]) -> None:
         """Everything but the registers in another form."""
         self._nothing = no_slices(self.partials.schema)
+        self.running = RunningSums(self.partials)
         for layer in self._layers:
             layer.replace([change(slices) for slices in layer.chunks], self._nothing)
         self._pieces = [change(slices) for slices in self._pieces]
@@ -331,7 +334,7 @@ class SliceStore:
         """About how much memory the partials take."""
         slices = [*self._pieces, *(slices for layer in self._layers for slices in layer.chunks)]
         packed = sum(part.nbytes + 16 * len(part) for part in slices)
-        return packed + sum(registers.nbytes for registers in self._registers.values())
+        return packed + self.running.nbytes + sum(registers.nbytes for registers in self._registers.values())
 
 
 def _chosen(slices: Slices, mask: Bools) -> Slices:
