@@ -39,6 +39,10 @@ from stairwise.sharing.stair import Stair, answer_name, key_name
 from stairwise.sharing.ways import found, pieces
 
 
+EVICTED_PART = 32
+"""History is evicted when about one part in so many of it is not needed any more."""
+
+
 class SharedAggregation:
     """Evaluates the queries of one signature; its reports are stairs."""
 
@@ -68,6 +72,8 @@ class SharedAggregation:
         """From where on other cuts are to hold, if they are."""
         self._next_due = DAWN
         """Nothing is due below it."""
+        self._next_eviction = DAWN
+        """Up to there what could be evicted is not worth it."""
         self._load(queries)
 
     def _load(self, queries: Sequence[Query]) -> None:
@@ -166,6 +172,7 @@ class SharedAggregation:
             self._needs.end(query)
         if ended:
             self._lives_changed = True
+            self._next_eviction = DAWN
             self._keep_partials(DUSK)
 
     def _follow(self, above: Instant) -> None:
@@ -211,21 +218,28 @@ class SharedAggregation:
     def advance_blocks(self, watermark: Instant) -> Iterator[Stair]:
         """The same reports by the block."""
         if watermark < min(self._slices.next_end, self._next_due):
-            self._course = self._course._replace(passed=max(self._course.passed, watermark))
+            self._pass(watermark)
             return
         self._change_cuts()
         self._slices.close(watermark)
         for steps in self._due.layout.blocks(self._course, watermark):
             for piece in pieces(self._slices, steps):
-                self._course = self._course._replace(passed=int(piece.time[-1]))
+                self._pass(int(piece.time[-1]))
                 yield self._published(piece, found(self._slices, piece), watermark)
         if watermark <= DAWN:
             return
         if watermark < DUSK:
-            self._course = self._course._replace(passed=max(self._course.passed, watermark))
-            self._slices.evict(self._due.layout.oldest_rear(watermark))
+            self._pass(watermark)
+            if watermark >= self._next_eviction:
+                low = self._due.layout.oldest_rear(watermark)
+                self._slices.evict(low)
+                self._next_eviction = watermark + (watermark - low) // EVICTED_PART
         self._drop_ended(watermark)
         self._next_due = self._due.layout.next_after(watermark)
+
+    def _pass(self, watermark: Instant) -> None:
+        passed, first, last = self._course
+        self._course = Course(max(passed, watermark), first, last)
 
     def _published(self, steps: Steps, parts: list[Found], watermark: Instant) -> Stair:
         tables: list[list[pa.Array]] = []

@@ -71,6 +71,10 @@ class SharedPartials:
             self._of.append((aggregate, algebra, kept[key]))
         self.kept = list(kept.values())
         self.schema = pa.schema(fields)
+        self.counts_of_sums = {
+            kept.start for kept in self.kept if all(_is_plain_sum(a) for a, _, own in self._of if own is kept)
+        }
+        """Which columns are counts of which it is only asked whether they are zero, for SUM."""
         self.is_holistic = any(kept.algebra.kind is Kind.HOLISTIC for kept in self.kept)
         """Does a partial grow with the rows, so that combining ahead of need gains nothing?"""
         self.is_walkable = all(isinstance(kept.algebra, _WALKABLE) for kept in self.kept)
@@ -105,6 +109,11 @@ class SharedPartials:
             old = known.get(kept.key)
             columns += partials[old.start : old.stop] if old else identity(kept.algebra, rows).columns
         return columns
+
+
+def _is_plain_sum(aggregate: Aggregate) -> bool:
+    algebra = algebra_for(aggregate)
+    return isinstance(algebra, IntegerSum) and not algebra.average and not isinstance(aggregate, Partial)
 
 
 @lru_cache(maxsize=4096)

@@ -66,6 +66,9 @@ class RunningSums:
     def __init__(self, partials: SharedPartials) -> None:
         self.applies = all(isinstance(kept.algebra, Count | IntegerSum) for kept in partials.kept)
         self._is_wide = [pa.types.is_decimal(field.type) for field in partials.schema]
+        self._differences = [_words_between if is_wide else _numbers_between for is_wide in self._is_wide]
+        self._flags = partials.counts_of_sums
+        self._one = pa.array([], pa.int64())
         self._unfit = -1
         """The newest slice that could not be taken in."""
         self._key = np.zeros(0, np.int32)
@@ -85,43 +88,45 @@ class RunningSums:
 
     @property
     def nbytes(self) -> int:
-        return self._tables.nbytes + self._key.nbytes
+        return self._tables.nbytes + self._key.nbytes + int(self._one.nbytes)
 
     def between(self, first: Ints, last: int, slices: KeyedSlices) -> Found | None:
         """What the slices from each of ``first``, which descend, up to ``last`` hold; None where that is not kept."""
         begin = np.minimum(first, last + 1)
         if not self._follow(int(begin[-1]), last, slices):
             return None
-        new = begin[1:] != begin[:-1]
-        if new.all():
-            row = np.arange(len(begin))
+        distinct, run = _distinct(begin)
+        runs, keys = len(distinct), len(slices.keys)
+        at = distinct + (self._offset - self._begin)
+        shortest, longest, top = int(at[0]), int(at[-1]), last + 1 + self._offset - self._begin
+        tables = self._tables[:, :, :keys]
+        if shortest - longest == runs - 1:
+            below = tables[:, longest : shortest + 1][:, ::-1]
         else:
-            row = np.concatenate(([0], np.cumsum(new)))
-            begin = begin[np.concatenate(([True], new))]
-        keys, runs = len(slices.keys), len(begin)
-        at = begin + (self._offset - self._begin)
-        top, shortest = last + 1 - self._begin + self._offset, int(at[0])
-        is_close = shortest - int(at[-1]) == runs - 1
-        *tables, there = (
-            (table[top, :keys], table[shortest - runs + 1 : shortest + 1, :keys][::-1] if is_close else table[at, :keys])
-            for table in self._tables
-        )
-        found, edges = None, np.arange(runs + 1) * keys
-        if not slices.is_global and not (there[0] > there[1][0]).all():
-            found = np.flatnonzero(there[0] > there[1])
-            edges = np.searchsorted(found, edges)
-        columns: list[pa.Array] = []
-        for (above, below), is_wide in zip(tables, self._is_wide, strict=True):
-            values = np.subtract(above, below, out=np.empty((runs, keys), np.int64)).reshape(-1)
-            values = values if found is None else values[found]
-            columns.append(from_words(huge.from_int64(values)) if is_wide else from_numpy(values))
-        key = self._every_key(runs, keys) if found is None else (found % keys).astype(np.int32)
-        return Found(edges[row], edges[row + 1], key, columns, is_shared=True)
+            below = tables[:, at]
+        are_there = (tables[:, top] > tables[:, shortest]).all(axis=1)
+        columns = [
+            self._ones(runs * keys) if i in self._flags and are_there[i] else difference(tables[i, top], below[i])
+            for i, difference in enumerate(self._differences)
+        ]
+        edges = np.arange(0, (runs + 1) * keys, keys)
+        if slices.is_global or are_there[-1]:
+            return Found(edges[run], edges[run + 1], self._every_key(runs, keys), columns, is_shared=True)
+        there = np.flatnonzero(tables[-1, top] > below[-1])
+        columns = [column.take(pa.array(there)) for column in columns]
+        edges = np.searchsorted(there, edges)
+        return Found(edges[run], edges[run + 1], (there % keys).astype(np.int32), columns, is_shared=True)
 
     def _every_key(self, runs: int, keys: int) -> npt.NDArray[np.int32]:
         if keys != self._keys or runs * keys > len(self._key):
             self._keys, self._key = keys, np.tile(np.arange(keys, dtype=np.int32), runs + runs // 4)
         return self._key[: runs * keys]
+
+    def _ones(self, count: int) -> pa.Array:
+        """Stand for counts that are not zero."""
+        if count > len(self._one):
+            self._one = from_numpy(np.ones(count + count // 4, np.int64))
+        return self._one.slice(0, count)
 
     # ── the sums follow the slices ───────────────────────────────────────────────────────────────────────────
 
@@ -188,3 +193,25 @@ class RunningSums:
         width = min(room, self._tables.shape[2])
         tables[:, :kept, :width] = self._tables[:, self._offset : self._offset + kept, :width]
         self._tables, self._offset = tables, 0
+
+
+def _distinct(descending: Ints) -> tuple[Ints, Ints]:
+    """The distinct ones of some numbers, and for each number its place among them."""
+    if len(descending) == 1:
+        return descending, np.zeros(1, np.int64)
+    new = descending[1:] != descending[:-1]
+    if new.all():
+        return descending, np.arange(len(descending))
+    return descending[np.concatenate(([True], new))], np.concatenate(([0], np.cumsum(new)))
+
+
+def _numbers_between(above: Ints, below: Ints) -> pa.Array:
+    return from_numpy(np.subtract(above, below, out=np.empty(below.shape, np.int64)).reshape(-1))
+
+
+def _words_between(above: Ints, below: Ints) -> pa.Array:
+    """Differences of 64 bits as numbers of 128."""
+    words = np.empty((*below.shape, 2), np.int64)
+    np.subtract(above, below, out=words[..., 0])
+    np.right_shift(words[..., 0], 63, out=words[..., 1])
+    return from_words(words.view(np.uint64).reshape(-1, 2))

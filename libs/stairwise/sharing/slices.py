@@ -83,7 +83,7 @@ class SliceStore:
         """The ends of the closed slices; that of slice i is ``ends[i − first]``."""
         self.first = 0
         self._nothing = no_slices(partials.schema)
-        self._layers = [Layer(self._nothing)]
+        self._layers = [Layer()]
         """The tree, level by level; its lowest are the slices themselves."""
         self._climbed = [0]
         """For each level the first node that is not in the level above."""
@@ -261,7 +261,7 @@ class SliceStore:
         """Build the tree as high as runs of ``widest`` slices need it, and no higher than it pays; its height."""
         height = 1 if self.partials.is_holistic or widest <= 4 else widest.bit_length() - 1
         while len(self._layers) < height:
-            self._layers.append(Layer(self._nothing))
+            self._layers.append(Layer())
             self._climbed.append(0)
         next_slice = self.first + len(self.ends)
         for level in range(height - 1):
@@ -311,7 +311,7 @@ class SliceStore:
         self._nothing = no_slices(self.partials.schema)
         self.running = RunningSums(self.partials)
         for layer in self._layers:
-            layer.replace([change(slices) for slices in layer.chunks], self._nothing)
+            layer.replace([change(slices) for slices in layer.chunks])
         self._pieces = [change(slices) for slices in self._pieces]
 
     # ── other partials ───────────────────────────────────────────────────────────────────────────────────────
