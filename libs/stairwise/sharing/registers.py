@@ -100,7 +100,7 @@ class Registers:
 
     def packed(self, number: int) -> Slices:
         """The slice as columns of partials, with one row for each key that has rows."""
-        at = np.flatnonzero(self._rows)
+        at = self._rows.nonzero()[0]
         rows = self._rows[at]
         columns: list[pa.Array] = []
         for kept, register in zip(self._kept, self._registers, strict=True):
