@@ -18,7 +18,8 @@ class Found:
     start: Ints
     stop: Ints
     key: npt.NDArray[np.integer]
-    columns: list[pa.Array]
+    columns: list[pa.Array | None]
+    """None stands for counts of which it is only asked whether they are zero, and none is."""
     is_shared: bool
     """May several steps have the same rows? Then they are all of one time."""
 

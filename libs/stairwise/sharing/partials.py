@@ -93,13 +93,18 @@ class SharedPartials:
             columns += kept.algebra.combine(own(kept, partials), codes, groups).columns
         return columns
 
-    def lower(self, partials: list[pa.Array], at: Ints) -> list[pa.Array]:
+    def lower(self, partials: Sequence[pa.Array | None], at: Ints) -> list[pa.Array]:
         """The answers of all aggregates; ``at`` is the report time of each group, or one for all of them.
 
         TOP and its like have several answers for a group: a list of items with their counts. What is asked for as
-        a partial stays one.
+        a partial stays one. Where counts are None, none of them is zero and sums are answers.
         """
-        return [_answer(aggregate, algebra, own(kept, partials), at) for aggregate, algebra, kept in self._of]
+        return [
+            partials[kept.start + 1]
+            if partials[kept.start] is None
+            else _answer(aggregate, algebra, own(kept, partials), at)
+            for aggregate, algebra, kept in self._of
+        ]
 
     def moved(self, partials: list[pa.Array], rows: int, before: SharedPartials) -> list[pa.Array]:
         """Columns of ``before`` as columns of this set: the identity where it kept nothing of the kind."""
@@ -130,7 +135,7 @@ def union_of(wanted: Mapping[Aggregate, int], before: SharedPartials) -> SharedP
     return SharedPartials([*staying, *(aggregate for aggregate in wanted if aggregate not in before.place)])
 
 
-def own(kept: Kept, partials: Sequence[pa.Array]) -> pa.RecordBatch:
+def own(kept: Kept, partials: Sequence[pa.Array | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(partials[kept.start : kept.stop], schema=kept.algebra.state)
 
 

@@ -8,7 +8,7 @@
     aggregates     COUNT, SUM and AVG of BIGINT: whole numbers, which subtract without loss
     update         O(k) a slice of k keys
     lookup         O(m k) for m runs, however many slices they have
-    space          8 bytes for each slice, key and number, about half of what the slices themselves take
+    space          8 bytes for each slice, key and number and as much again, somewhat less than the slices themselves
     order          none
     from           running intervals (R-INT): seed 004 section 3.2
 
@@ -29,7 +29,7 @@ from stairwise.aggregates import grouped
 from stairwise.aggregates.counts import Count
 from stairwise.aggregates.sums import IntegerSum
 from stairwise.expressions import huge
-from stairwise.expressions.views import Ints, decimal_words, from_numpy, from_words, int64_view
+from stairwise.expressions.views import Ints, decimal_words, from_numpy, int64_view
 from stairwise.operators.keys import KeyTable
 from stairwise.operators.slices import Slices
 from stairwise.sharing.found import Found
@@ -68,7 +68,6 @@ class RunningSums:
         self._is_wide = [pa.types.is_decimal(field.type) for field in partials.schema]
         self._differences = [_words_between if is_wide else _numbers_between for is_wide in self._is_wide]
         self._flags = partials.counts_of_sums
-        self._one = pa.array([], pa.int64())
         self._unfit = -1
         """The newest slice that could not be taken in."""
         self._key = np.zeros(0, np.int32)
@@ -88,7 +87,7 @@ class RunningSums:
 
     @property
     def nbytes(self) -> int:
-        return self._tables.nbytes + self._key.nbytes + int(self._one.nbytes)
+        return self._tables.nbytes + self._key.nbytes
 
     def between(self, first: Ints, last: int, slices: KeyedSlices) -> Found | None:
         """What the slices from each of ``first``, which descend, up to ``last`` hold; None where that is not kept."""
@@ -106,27 +105,21 @@ class RunningSums:
             below = tables[:, at]
         are_there = (tables[:, top] > tables[:, shortest]).all(axis=1)
         columns = [
-            self._ones(runs * keys) if i in self._flags and are_there[i] else difference(tables[i, top], below[i])
+            None if i in self._flags and are_there[i] else difference(tables[i, top], below[i])
             for i, difference in enumerate(self._differences)
         ]
         edges = np.arange(0, (runs + 1) * keys, keys)
         if slices.is_global or are_there[-1]:
             return Found(edges[run], edges[run + 1], self._every_key(runs, keys), columns, is_shared=True)
         there = np.flatnonzero(tables[-1, top] > below[-1])
-        columns = [column.take(pa.array(there)) for column in columns]
+        columns = [None if column is None else column.take(pa.array(there)) for column in columns]
         edges = np.searchsorted(there, edges)
         return Found(edges[run], edges[run + 1], (there % keys).astype(np.int32), columns, is_shared=True)
 
     def _every_key(self, runs: int, keys: int) -> npt.NDArray[np.int32]:
         if keys != self._keys or runs * keys > len(self._key):
-            self._keys, self._key = keys, np.tile(np.arange(keys, dtype=np.int32), runs + runs // 4)
+            self._keys, self._key = keys, np.tile(np.arange(keys, dtype=np.int32), runs)
         return self._key[: runs * keys]
-
-    def _ones(self, count: int) -> pa.Array:
-        """Stand for counts that are not zero."""
-        if count > len(self._one):
-            self._one = from_numpy(np.ones(count + count // 4, np.int64))
-        return self._one.slice(0, count)
 
     # ── the sums follow the slices ───────────────────────────────────────────────────────────────────────────
 
@@ -189,7 +182,7 @@ class RunningSums:
             return
         if keys > room:
             room = keys if room == 1 else keys + keys // 4
-        tables = np.zeros((len(self._tables), kept + count + (kept + count) // 4 + 8, room), np.int64)
+        tables = np.zeros((len(self._tables), kept + count + (kept + count) // 8 + 8, room), np.int64)
         width = min(room, self._tables.shape[2])
         tables[:, :kept, :width] = self._tables[:, self._offset : self._offset + kept, :width]
         self._tables, self._offset = tables, 0
@@ -211,7 +204,8 @@ def _numbers_between(above: Ints, below: Ints) -> pa.Array:
 
 def _words_between(above: Ints, below: Ints) -> pa.Array:
     """Differences of 64 bits as numbers of 128."""
-    words = np.empty((*below.shape, 2), np.int64)
+    buffer = pa.allocate_buffer(16 * below.size)  # Arrow's pool gives large pieces of memory back to us at less cost
+    words = np.frombuffer(buffer, np.int64).reshape(*below.shape, 2)
     np.subtract(above, below, out=words[..., 0])
     np.right_shift(words[..., 0], 63, out=words[..., 1])
-    return from_words(words.view(np.uint64).reshape(-1, 2))
+    return pa.Array.from_buffers(pa.decimal128(38, 0), below.size, [None, buffer])
