@@ -38,7 +38,6 @@ from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.stair import Stair, answer_name, key_name
 from stairwise.sharing.ways import found, pieces
 
-
 EVICTED_PART = 32
 """History is evicted when about one part in so many of it is not needed any more."""
 

@@ -99,11 +99,9 @@ class RunningSums:
         at = distinct + (self._offset - self._begin)
         shortest, longest, top = int(at[0]), int(at[-1]), last + 1 + self._offset - self._begin
         tables = self._tables[:, :, :keys]
-        if shortest - longest == runs - 1:
-            below = tables[:, longest : shortest + 1][:, ::-1]
-        else:
-            below = tables[:, at]
-        are_there = (tables[:, top] > tables[:, shortest]).all(axis=1)
+        is_close = shortest - longest == runs - 1
+        below = tables[:, longest : shortest + 1][:, ::-1] if is_close else tables[:, at]
+        are_there = np.logical_and.reduce(tables[:, top] > tables[:, shortest], axis=1)
         columns = [
             None if i in self._flags and are_there[i] else difference(tables[i, top], below[i])
             for i, difference in enumerate(self._differences)
@@ -161,13 +159,14 @@ class RunningSums:
         return True
 
     def _numbers(self, span: Slices) -> list[Ints | int]:
-        """The lower 64 bits of the numbers of partials, which are all of them up to ``reach``; and 1 for being there."""
+        """The lower 64 bits of the numbers of partials, which is all where ``reach`` fits; and 1 for being there."""
         numbers: list[Ints | int] = []
         for column, is_wide in zip(span.columns, self._is_wide, strict=True):
             if is_wide:
                 words = decimal_words(column)
-                numbers.append(words[:, 0].view(np.int64))
-                self._reach = max(self._reach, grouped.reach(numbers[-1]) if huge.fits_int64(words) else _FITS)
+                low = words[:, 0].view(np.int64)
+                numbers.append(low)
+                self._reach = max(self._reach, grouped.reach(low) if huge.fits_int64(words) else _FITS)
             else:
                 numbers.append(int64_view(column))
         return [*numbers, 1]
