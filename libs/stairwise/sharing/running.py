@@ -123,7 +123,7 @@ class RunningSums:
 
     def _follow(self, oldest: int, last: int, slices: KeyedSlices) -> bool:
         """Have all slices from the oldest to the last; False where they do not fit."""
-        if not self.applies or oldest <= self._unfit:
+        if not self.applies or not len(slices.keys) or oldest <= self._unfit:
             return False
         if oldest < self._begin or self._end < slices.first:
             self._restart(max(slices.first, self._unfit + 1))
