@@ -120,6 +120,7 @@ def test_a_thousand_queries_that_come_and_go_change_nothing_and_leave_nothing() 
     signature = signature_of(steady)
     assert signature is not None
     operator = SharedAggregation(signature, [steady], MemoryStore())
+    beside = SharedAggregation(signature, [steady], MemoryStore())
     expansion = SharedExpansion(steady, operator.life(steady.name))
     lines: list[dict[str, Any]] = []
     for number, batch in enumerate([*given, None]):
@@ -129,9 +130,14 @@ def test_a_thousand_queries_that_come_and_go_change_nothing_and_leave_nothing() 
         if number == 2:
             for query in passing:
                 operator.plan(Left(query.name, given[1].highest - LATENESS - 1))
-        if batch is not None:
+        if batch is None:
+            assert operator.nbytes == beside.nbytes
+        else:
             operator.insert(batch)
-        for stair in operator.advance_blocks(DUSK if batch is None else batch.highest - LATENESS - 1):
+            beside.insert(batch)
+        watermark = DUSK if batch is None else batch.highest - LATENESS - 1
+        list(beside.advance_blocks(watermark))
+        for stair in operator.advance_blocks(watermark):
             emitted = expansion.expand(stair)
             if emitted is not None:
                 lines += line_dicts(steady.name, emitted)
