@@ -45,6 +45,9 @@ PLACES_PER_ROW = 4
 LARGEST = 4_000_000
 """Places of all slices together."""
 
+FEW_PLACES = 8_192
+"""Room for some slices to come is made in any case, as long as it has so few places."""
+
 _FITS = 2**63
 
 
@@ -181,7 +184,8 @@ class RunningSums:
             return
         if keys > room:
             room = keys if room == 1 else keys + keys // 4
-        tables = np.zeros((len(self._tables), kept + count + (kept + count) // 8 + 8, room), np.int64)
+        rows = kept + count + (kept + count) // 8 + min(8, FEW_PLACES // room)
+        tables = np.zeros((len(self._tables), rows, room), np.int64)
         width = min(room, self._tables.shape[2])
         tables[:, :kept, :width] = self._tables[:, self._offset : self._offset + kept, :width]
         self._tables, self._offset = tables, 0
