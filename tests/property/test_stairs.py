@@ -80,20 +80,25 @@ def test_walk_sweep_and_tree_find_the_same(rows: list[Row], steps: list[tuple[in
 
 @given(
     rows_drawn,
-    st.lists(st.tuples(st.integers(0, 32), st.lists(st.integers(0, 32), min_size=1, max_size=6)), max_size=5),
+    st.lists(
+        st.tuples(st.integers(0, 32), st.integers(0, 4), st.lists(st.integers(0, 32), min_size=1, max_size=6)),
+        max_size=5,
+    ),
     st.sampled_from(["SUM(x)", "SUM(x), AVG(x), COUNT(*)", "COUNT(x)"]),
     st.sampled_from([1, 4]),
 )
 def test_running_sums_follow_the_slices(
-    rows: list[Row], asked: list[tuple[int, list[int]]], aggregates: str, keys: int
+    rows: list[Row], asked: list[tuple[int, int, list[int]]], aggregates: str, keys: int
 ) -> None:
     store = store_of([], keys, aggregates)
     reached = 0
-    for front, ranges in sorted(asked):
+    for front, lag, ranges in sorted(asked):
         append(store, [row for row in rows if reached < row[0] <= front], keys)
+        if keys > 1:
+            store.keys.numbers([pa.array([100 + front])], 1)  # a key that has only rows in open slices
         reached = max(reached, front)
-        rear = front - np.sort(ranges)
-        first, last = store.between(rear, np.full(len(rear), front))
+        rear = front - lag - np.sort(ranges)
+        first, last = store.between(rear, np.full(len(rear), front - lag))
         found = store.running.between(first, int(last[0]), store)
         if found is not None:
             assert answers_of(store, found) == answers_of(store, combined(store, first, last))

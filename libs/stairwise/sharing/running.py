@@ -8,7 +8,7 @@
     aggregates     COUNT, SUM and AVG of BIGINT: whole numbers, which subtract without loss
     update         O(k) a slice of k keys
     lookup         O(m k) for m runs, however many slices they have
-    space          8 bytes for each slice, key and number and as much again, somewhat less than the slices themselves
+    space          for each slice and key 8 bytes a number and 8 more: somewhat less than the slices themselves
     order          none
     from           running intervals (R-INT): seed 004 section 3.2
 
@@ -134,6 +134,8 @@ class RunningSums:
             self._unfit = last
             self._restart(last + 1)
             return False
+        if len(slices.keys) > self._tables.shape[2]:  # keys that have rows in open slices only
+            self._make_room(self._begin, 0, len(slices.keys))
         return True
 
     def _append(self, slices: KeyedSlices, end: int) -> bool:
