@@ -42,6 +42,9 @@ START = 1_700_000_000_000 // HOUR * HOUR
 TURN = 500_000
 """Rows of a turn: some tens of milliseconds."""
 
+SETTLING = 16
+"""So many batches pass after windows have joined before they are measured: their first reports look back once."""
+
 SAMPLE = 8
 """Of so many stairs the size of the published reports is taken."""
 
@@ -158,6 +161,8 @@ class Running:
                 operator.plan(Joined(query, self._clock))
             for keeper in begun:
                 operator.plan(Left(keeper.name, self._clock))
+            for _ in range(SETTLING):
+                self._take()
 
     def turn(self, rows: int) -> None:
         """Up to so many rows of the round."""

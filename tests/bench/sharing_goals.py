@@ -64,7 +64,7 @@ def different() -> Part:
     goals = [share("10,000 different windows beside one, no keys", found, one, DIFFERENT_GOAL)]
     rows = [_published("one", 0, one), _published("10,000 different", 0, found)]
     late = {**warm, "joins_late": True}
-    one, found = compare(Load([HOUR_WIDE], 1_000, **late), Load(pool, 1_000, **late), rows=500_000)
+    one, found = compare(Load([HOUR_WIDE], 1_000, **late), Load(pool, 1_000, **late), rows=1_000_000, rounds=5)
     rows += [_published("one", 1_000, one), _published("10,000 different", 1_000, found)]
     text = table("The same, ranges to 1 hour and slides to 1 minute, all different:", _PUBLISHED, rows)
     ratio = f"With 1,000 keys they run at {found.share_of(one):.0%} of the rate of one."
