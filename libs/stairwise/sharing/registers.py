@@ -130,6 +130,10 @@ class Registers:
             columns += register.packed(at, self._counted(kept, rows, at))
         return Slices(np.full(len(at), number, np.int64), at, columns)
 
+    def mark(self, keys: Bools) -> None:
+        """Which keys have rows here."""
+        keys[: self._room] |= self._rows[: len(keys)] > 0
+
     def _counted(self, kept: Kept, rows: Ints, at: Ints) -> Ints:
         missing = self._missing.get(kept.args[0]) if kept.args else None
         return rows if missing is None else rows - missing[at]

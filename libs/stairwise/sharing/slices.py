@@ -51,6 +51,9 @@ PIECES = 64
 
 FEWEST_KEYS = 1024
 
+LOOK_EVERY = 16
+"""At every so many evictions it is looked which keys are used, or when there may be twice as many as that."""
+
 
 @dataclass(frozen=True)
 class Node:
@@ -90,6 +93,8 @@ class SliceStore:
         self.running = RunningSums(partials)
         self.low = DAWN
         """Everything at or below it is gone."""
+        self._used, self._overlooked = 0, 0
+        """How many keys were used when it was last looked, and the evictions since then."""
         self.next_end = DUSK
         """The end of the first open slice."""
         self.touched: set[Instant] = set()
@@ -293,16 +298,22 @@ class SliceStore:
 
     def _forget_keys(self) -> None:
         """Once most keys have no slice left, number the others anew."""
-        if len(self.keys) < FEWEST_KEYS or self._registers:
+        self._overlooked += 1
+        if len(self.keys) < FEWEST_KEYS or (self._overlooked < LOOK_EVERY and len(self.keys) < 2 * self._used):
             return
+        self._overlooked = 0
         used = np.zeros(len(self.keys), bool)
+        for registers in self._registers.values():
+            registers.mark(used)
         for slices in (*self._layers[0].chunks, *self._pieces):
             used[slices.key] = True
-        if 2 * np.count_nonzero(used) > len(self.keys):
+        self._used = int(np.count_nonzero(used))
+        if 2 * self._used > len(self.keys):
             return
         for layer in self._layers[1:]:  # a node may still hold keys of slices that are gone
             for slices in layer.chunks:
                 used[slices.key] = True
+        self._unload_registers()
         number = self.keys.keep(np.flatnonzero(used))
         self._change(lambda slices: in_order(Slices(slices.number, number[slices.key], slices.columns)))
 
@@ -320,14 +331,18 @@ class SliceStore:
         """Keep other partials from now on: what is not kept any more is dropped from every slice."""
         if partials is self.partials:
             return
+        self._unload_registers()
+        before, self.partials = self.partials, partials
+        self._uses_registers = fits_registers(partials)
+        self._change(lambda s: Slices(s.number, s.key, partials.moved(s.columns, len(s), before)))
+        self.touched.update(self.open_ends())
+
+    def _unload_registers(self) -> None:
+        """All open slices become pieces."""
         opened = self.opened()
         self._pieces = [opened] if len(opened) else []
         self._registers.clear()
         self._lifted.clear()
-        before, self.partials = self.partials, partials
-        self._uses_registers = fits_registers(partials)
-        self._change(lambda s: Slices(s.number, s.key, partials.moved(s.columns, len(s), before)))
-        self.touched.update(np.unique(opened.number).tolist())
 
     @property
     def nbytes(self) -> int:
