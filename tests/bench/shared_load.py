@@ -1,11 +1,12 @@
 """Loads for shared operators: windows over a stream of generated rows, fed by the batch and timed in CPU seconds.
 
-    load A   ├ warm up ┤ ├ round 1 ┤           ├ round 2 ┤           ├ round 3 ┤
-    load B              ├ warm up ┤ ├ round 1 ┤           ├ round 2 ┤           ├ round 3 ┤
+                         │ round 1                          │ round 2
+    load A   ├ warm up ┤ ├ turn ┤        ├ turn ┤├ turn ┤   ├ ...
+    load B   ├ warm up ┤         ├ turn ┤├ turn ┤        ├ turn ┤
 
-Loads that are compared take turns, round by round, so that what else the machine does falls on all of them. A rate is
-the median over the rounds, a ratio the median of the ratios within a round. Generating rows is not timed; inserting
-them, advancing and making the stairs that are published is.
+Loads that are compared take short turns, first one of them first, then the other, so that what else the machine does
+falls on all of them. A rate is the median over the rounds, a ratio the median of the ratios within a round. Generating
+rows is not timed; inserting them, advancing and making the stairs that are published is.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ BATCH = 16_384
 RATE = 100_000
 HOUR = 3_600_000
 START = 1_700_000_000_000 // HOUR * HOUR
+TURN = 500_000
+"""Rows of a turn: some tens of milliseconds."""
+
+SETTLING = 16
+"""So many batches pass after windows have joined before they are measured: their first reports look back once."""
+
 SAMPLE = 8
 """Of so many stairs the size of the published reports is taken."""
 
@@ -143,6 +150,8 @@ class Running:
         self._sampled: list[Stair] = []
         self._expansions = [SharedExpansion(query, Life()) for query in queries] if load.expands else []
         self._clock = DAWN
+        self._spent, self._taken = 0.0, 0
+        """CPU seconds and rows of this round."""
         self.measured = Measured()
         while self._clock < START - 1000 * load.batch // load.warm_up_rate - 1 and load.warm_up:
             self._take()
@@ -152,14 +161,18 @@ class Running:
                 operator.plan(Joined(query, self._clock))
             for keeper in begun:
                 operator.plan(Left(keeper.name, self._clock))
+            for _ in range(SETTLING):
+                self._take()
 
-    def round(self, rows: int) -> None:
-        """So many rows more."""
-        cpu, taken = 0.0, 0
-        while taken < rows:
+    def turn(self, rows: int) -> None:
+        """Up to so many rows of the round."""
+        while self._taken < rows:
             spent, count = self._take()
-            cpu, taken = cpu + spent, taken + count
-        self.measured.rates.append(taken / cpu)
+            self._spent, self._taken = self._spent + spent, self._taken + count
+
+    def end_round(self) -> None:
+        self.measured.rates.append(self._taken / self._spent)
+        self._spent, self._taken = 0.0, 0
 
     def finish(self) -> Measured:
         self.measured.state = sum(operator.nbytes for operator in self._operators)
@@ -190,8 +203,11 @@ def compare(*loads: Load, rows: int, rounds: int = 3) -> list[Measured]:
     """The loads in turns, each with so many rows a round."""
     running = [Running(load) for load in loads]
     for _ in range(rounds):
+        for number, upto in enumerate(range(TURN, rows + TURN, TURN)):
+            for each in running if number % 2 == 0 else reversed(running):
+                each.turn(min(upto, rows))
         for each in running:
-            each.round(rows)
+            each.end_round()
     return [each.finish() for each in running]
 
 

@@ -48,7 +48,7 @@ def many() -> Part:
     pool = [MINUTE_WIDE, *SMOOTH.pool(MANY - 1)]
     for keys in (0, 1_000):
         alone, all_of_them = Load([MINUTE_WIDE], keys, warm_up=61), Load(pool, keys, warm_up=61)
-        one, found = compare(alone, all_of_them, rows=2_000_000, rounds=7)
+        one, found = compare(alone, all_of_them, rows=2_000_000, rounds=15)
         goals.append(share(f"10,000 windows beside one, {_keys(keys)}", found, one, MANY_GOAL))
         size = found.state / one.state
         goals.append(Goal(f"their memory, {_keys(keys)}", f"≤ {MEMORY_GOAL} ×", f"{size:.2f} ×", size <= MEMORY_GOAL))
@@ -60,11 +60,11 @@ def different() -> Part:
     """10,000 windows that are all different beside one."""
     pool = [HOUR_WIDE, *HOUR.different(MANY - 1)]
     warm = {"warm_up": 3600, "warm_up_rate": 5_000}
-    one, found = compare(Load([HOUR_WIDE], 0, **warm), Load(pool, 0, **warm), rows=2_000_000, rounds=5)
+    one, found = compare(Load([HOUR_WIDE], 0, **warm), Load(pool, 0, **warm), rows=2_000_000, rounds=15)
     goals = [share("10,000 different windows beside one, no keys", found, one, DIFFERENT_GOAL)]
     rows = [_published("one", 0, one), _published("10,000 different", 0, found)]
     late = {**warm, "joins_late": True}
-    one, found = compare(Load([HOUR_WIDE], 1_000, **late), Load(pool, 1_000, **late), rows=500_000)
+    one, found = compare(Load([HOUR_WIDE], 1_000, **late), Load(pool, 1_000, **late), rows=1_000_000, rounds=5)
     rows += [_published("one", 1_000, one), _published("10,000 different", 1_000, found)]
     text = table("The same, ranges to 1 hour and slides to 1 minute, all different:", _PUBLISHED, rows)
     ratio = f"With 1,000 keys they run at {found.share_of(one):.0%} of the rate of one."

@@ -1,6 +1,8 @@
-"""However a stair is made, by a walk, by a sweep or from the tree, its steps hold the same partials."""
+"""However a stair is made, from running sums, by a walk, by a sweep or from the tree, its steps hold the same."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +13,11 @@ from stairwise.aggregates.contract import Rows
 from stairwise.cql.query import Field, Select
 from stairwise.cql.script import Catalogue
 from stairwise.operators.slices import Slices, dense
+from stairwise.sharing.found import Found
 from stairwise.sharing.partials import SharedPartials
 from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.sweep import swept
-from stairwise.sharing.walk import Found, combined, walked
+from stairwise.sharing.walk import combined, walked
 
 AGGREGATES = "COUNT(*), COUNT(x), SUM(x), MIN(x), MAX(y), AVG(y), STDDEV(y), REGR_SLOPE(x), MAX(k)"
 
@@ -27,20 +30,27 @@ rows_drawn = st.lists(
     ),
     max_size=60,
 )
+Row = tuple[int, int, int | None, float | None]
 steps_drawn = st.lists(st.tuples(st.integers(-2, 32), st.integers(0, 32)), min_size=1, max_size=12)
 
 
-def store_of(rows: list[tuple[int, int, int | None, float | None]], keys: int) -> SliceStore:
+def store_of(rows: list[Row], keys: int, aggregates: str = AGGREGATES) -> SliceStore:
     """Closed slices of one instant each."""
     catalogue = Catalogue()
     catalogue.execute("CREATE STREAM s (ts TIMESTAMP, k STRING, x BIGINT, y DOUBLE) TIMESTAMP BY ts;")
-    catalogue.execute(f"CREATE QUERY q AS SELECT {AGGREGATES} FROM s [TUMBLE 1 SECOND];")
+    catalogue.execute(f"CREATE QUERY q AS SELECT {aggregates} FROM s [TUMBLE 1 SECOND];")
     select = catalogue.queries["q"].relation
     assert isinstance(select, Select)
-    partials = SharedPartials(select.aggregates)
-    store = SliceStore([pa.int64()] if keys > 1 else [], partials)
+    store = SliceStore([pa.int64()] if keys > 1 else [], SharedPartials(select.aggregates))
+    append(store, rows, keys)
+    return store
+
+
+def append(store: SliceStore, rows: list[Row], keys: int) -> None:
+    """Rows behind all that are there."""
     if not rows:
-        return store
+        return
+    partials = store.partials
     time, key, x, y = zip(*rows, strict=True)
     at, number = np.array(time), np.array(key) % keys
     args = {"x": pa.array(x, pa.int64()), "y": pa.array(y, pa.float64()), "k": pa.array([str(v) for v in x])}
@@ -49,7 +59,6 @@ def store_of(rows: list[tuple[int, int, int | None, float | None]], keys: int) -
     codes, end, of = dense(at, number, len(store.keys))
     places = Rows(at, np.zeros(len(at), np.int32), np.arange(len(at)))
     store.append(Slices(end, of, partials.lift(columns, places, codes, len(end))))
-    return store
 
 
 def steps_of(found: Found) -> list[list[dict[str, str]]]:
@@ -60,12 +69,44 @@ def steps_of(found: Found) -> list[list[dict[str, str]]]:
 
 
 @given(rows_drawn, steps_drawn, st.sampled_from([1, 4]))
-def test_walk_sweep_and_tree_find_the_same(
-    rows: list[tuple[int, int, int | None, float | None]], steps: list[tuple[int, int]], keys: int
-) -> None:
+def test_walk_sweep_and_tree_find_the_same(rows: list[Row], steps: list[tuple[int, int]], keys: int) -> None:
     store = store_of(rows, keys)
     rear, front = (np.array(bound) for bound in zip(*steps, strict=True))
     first, last = store.between(np.minimum(rear, front), front)
     assert steps_of(swept(store, first, last)) == steps_of(combined(store, first, last))
     one_front = np.full(len(last), last[0])
     assert steps_of(walked(store, first, int(last[0]))) == steps_of(combined(store, first, one_front))
+
+
+@given(
+    rows_drawn,
+    st.lists(
+        st.tuples(st.integers(0, 32), st.integers(0, 4), st.lists(st.integers(0, 32), min_size=1, max_size=6)),
+        max_size=5,
+    ),
+    st.sampled_from(["SUM(x)", "SUM(x), AVG(x), COUNT(*)", "COUNT(x)"]),
+    st.sampled_from([1, 4]),
+)
+def test_running_sums_follow_the_slices(
+    rows: list[Row], asked: list[tuple[int, int, list[int]]], aggregates: str, keys: int
+) -> None:
+    store = store_of([], keys, aggregates)
+    reached = 0
+    for front, lag, ranges in sorted(asked):
+        append(store, [row for row in rows if reached < row[0] <= front], keys)
+        if keys > 1:
+            store.keys.numbers([pa.array([100 + front])], 1)  # a key that has only rows in open slices
+        reached = max(reached, front)
+        rear = front - lag - np.sort(ranges)
+        first, last = store.between(rear, np.full(len(rear), front - lag))
+        found = store.running.between(first, int(last[0]), store)
+        if found is not None:
+            assert answers_of(store, found) == answers_of(store, combined(store, first, last))
+        else:
+            assert not len(store.keys) or any(x is not None and abs(x) > 9 for _, _, x, _ in rows)
+        store.evict(int(rear[0]) - 8)
+
+
+def answers_of(store: SliceStore, found: Found) -> list[list[dict[str, str]]]:
+    answers = store.partials.lower(found.columns, np.zeros(1, np.int64))
+    return steps_of(replace(found, columns=list(answers)))

@@ -68,11 +68,11 @@ class IntegerSum:
         return self._partial(more[0] - less[0], huge.wrapping_add(more[1], huge.negate(less[1])))
 
     def lower(self, partials: pa.RecordBatch, at: Instant) -> pa.Array:
+        some = int64_view(partials.column(0)) > 0
+        if not self.average and some.all():
+            return partials.column(1)
         count, words = self._read(partials)
-        some = count > 0
-        if self.average:
-            return from_numpy(mean_of_words(words, count, some), some)
-        return partials.column(1) if some.all() else from_words(words, some)
+        return from_numpy(mean_of_words(words, count, some), some) if self.average else from_words(words, some)
 
     def _read(self, partials: pa.RecordBatch) -> tuple[Ints, Words]:
         return int64_view(partials.column(0)), decimal_words(partials.column(1))

@@ -6,6 +6,7 @@ is None for the common column without NULLs, so that it costs nothing.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+_HUGEINT = pa.decimal128(38, 0)
 _CANONICAL_NAN = np.float64(np.nan)
+_INT64: np.dtype[np.int64] = np.dtype(np.int64)
 _SIGN_OFF = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 def int64_view(column: pa.Array) -> Ints:
     """The values of an int64 column, NULL slots included."""
-    return _view(column, np.dtype(np.int64))
+    return _view(column, _INT64)
 
 
 def float64_view(column: pa.Array) -> Floats:
@@ -73,13 +76,18 @@ def from_numpy(values: npt.NDArray[Any], valid: Bools | None = None) -> pa.Array
     """A column over ``values``, whose memory it shares; NULL where ``valid`` is False."""
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     buffers = [_bitmap(valid), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+    return pa.Array.from_buffers(_arrow_type(values.dtype), len(values), buffers)
+
+
+@cache
+def _arrow_type(dtype: np.dtype[Any]) -> pa.DataType:
+    return pa.from_numpy_dtype(dtype)
 
 
 def from_words(words: Words, valid: Bools | None = None) -> pa.Array:
     """A decimal128(38, 0) column over rows of two words, the low one first."""
     buffers = [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(words))]
-    return pa.Array.from_buffers(pa.decimal128(38, 0), len(words), buffers)
+    return pa.Array.from_buffers(_HUGEINT, len(words), buffers)
 
 
 def _bitmap(valid: Bools | None) -> pa.Buffer | None:

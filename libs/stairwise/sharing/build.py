@@ -1,9 +1,9 @@
 """Which queries share an operator, which operator that is, and how a query takes its lines out of it.
 
-grouped SELECT over a time window            aggregation     slices and stairs, when sharing is asked for
-SELECT DISTINCT over a time window           distinct        one log of appearances, always
-SELECT over a join of time windows           join            one probe for each row, always
-changes of rows, UNION ALL, EXCEPT           flow            rows prepared once, copies counted up and down, always
+grouped SELECT over a time window            aggregation     slices and stairs
+SELECT DISTINCT over a time window           distinct        one log of appearances
+SELECT over a join of time windows           join            one probe for each row
+changes of rows, UNION ALL, EXCEPT           flow            rows prepared once, copies counted up and down
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class QueryExpansion(Protocol):
 def shared_signature(query: Query, *, sharing: bool = True) -> AnySignature | None:
     """What a query shares with others; None where it is evaluated by itself.
 
-    Duplicate elimination, joins and changes of rows are quicker so even for one query; aggregation is with many, so
-    it has to be asked for.
+    Without ``sharing``, aggregates over time windows are evaluated by themselves too, which tests and benchmarks
+    compare with; there is no such choice for duplicate elimination, joins and changes of rows.
     """
     found = distinct_signature_of(query) or join_signature_of(query) or flow_signature_of(query)
     return found or (signature_of(query) if sharing else None)

@@ -25,6 +25,7 @@ every row that may have come; the instant from which they hold is a cut itself:
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -164,7 +165,7 @@ class Eras:
 
     def end(self, instant: Instant) -> Instant:
         """The end of the slice that an instant lies in."""
-        number = max(0, int(np.searchsorted(self.begins, instant, side="left")) - 1)
+        number = max(0, bisect_left(self.begins, instant) - 1)
         until = self.begins[number + 1] if number + 1 < len(self.begins) else DUSK
         return min(self.cuts[number].end(instant), until)
 

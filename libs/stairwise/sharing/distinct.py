@@ -30,14 +30,13 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.buffer import TIME, RowBuffer
 from stairwise.operators.cells import canonical_column
-from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.pages import from_page, number_of, numbered, to_page
 from stairwise.operators.preparation import Preparation
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Duration, Instant
 from stairwise.sharing.appearances import AppearanceLog
-from stairwise.sharing.due import Life
-from stairwise.sharing.roster import Roster
+from stairwise.sharing.roster import Roster, Rostered
 from stairwise.sharing.signature import DistinctSignature
 
 WORK = 400_000
@@ -105,7 +104,7 @@ class Appearances:
             start = stop
 
 
-class SharedDistinct:
+class SharedDistinct(Rostered):
     """Evaluates the DISTINCT queries of one signature."""
 
     def __init__(self, signature: DistinctSignature, queries: Sequence[Query], store: Store) -> None:
@@ -113,10 +112,9 @@ class SharedDistinct:
         self.signature = signature
         self.name = signature.name
         self._store = store
-        self._roster = Roster(queries, store)
         page = store.get(_STATE)
         state = _State(0, DAWN, DAWN, DAWN, 0, 0) if page is None else msgspec.msgpack.decode(page, type=_State)
-        self._faults = Faults(state.overflow, state.division)
+        super().__init__(Roster(queries, store), Faults(state.overflow, state.division))
         self._settled, self._published, self._low = state.settled, state.published, state.low
         """Up to where rows have joined the log, its appearances are published, and it has forgotten."""
         self._preparation = Preparation(signature.select, 0)
@@ -127,7 +125,6 @@ class SharedDistinct:
         self._is_rewritten = False
         """Has the log been compacted, so that its pages are to be written anew?"""
         self._load()
-        self._next_due = DAWN
         self._waiting = 0
         """About how many rows came since the last report."""
 
@@ -141,27 +138,7 @@ class SharedDistinct:
     # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, change: PlanChange) -> None:
-        match change:
-            case Joined():
-                horizon = max(change.horizon, self._low)
-                self._roster.enter(change.query, Life(change.after, DUSK, horizon))
-                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
-            case Left():
-                self._roster.leave(change.query, change.after)
-        self._next_due = DAWN
-
-    @property
-    def queries(self) -> list[Query]:
-        return list(self._roster.queries.values())
-
-    def life(self, query: str) -> Life:
-        """From when to when a query reports, and its horizon."""
-        return self._roster.lives[query]
-
-    def faults(self, query: Query) -> Faults:
-        """How often the signature's expressions had no number to give, since the query is here."""
-        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
-        return Faults(self._faults.overflow - overflow, self._faults.division - division)
+        self._change(change, self._low)
 
     @property
     def nbytes(self) -> int:

@@ -147,9 +147,7 @@ class _Layout:
         self.entries = sorted(entries, key=lambda entry: (entry.frame, entry.life))
         table = np.array([(*e.frame, *e.life) for e in self.entries], np.int64).reshape(-1, 7)
         self.slide, self.offset, self.lag, self.range, self.after, self.until, self.horizon = table.T.copy()
-        new_pace = np.ones(len(table), bool)
-        new_pace[1:] = (np.diff(self.slide) != 0) | (np.diff(self.offset) != 0)
-        self.pace_start = np.flatnonzero(new_pace)
+        self.pace_start = np.flatnonzero(_differs(self.slide, self.offset))
         self.pace_count = np.diff(np.append(self.pace_start, len(table)))
         self.pace_slide, self.pace_offset = self.slide[self.pace_start], self.offset[self.pace_start]
         self.grids = grids
@@ -157,6 +155,15 @@ class _Layout:
         self.pace_reach = np.maximum.reduceat(reach, self.pace_start) if len(table) else reach
         self.is_plain = bool((self.after == DAWN).all() and (self.until == DUSK).all())
         self.has_horizon = bool((self.horizon > DAWN).any())
+        front = -self.lag
+        rear = front - self.range
+        order = np.lexsort([-rear, front])
+        new = _differs(front[order], rear[order])
+        self._front, self._rear = front[order][new], rear[order][new]
+        """The distinct bounds of all windows at time 0, in the order of steps."""
+        self._bound = np.empty(len(table), np.int64)
+        self._bound[order] = np.cumsum(new) - 1
+        """Which of them are those of each window."""
         self._relative: dict[bytes, Steps] = {}
         """By which paces are due, what they ask for at time 0."""
 
@@ -215,10 +222,10 @@ class _Layout:
         spelled = is_due.tobytes()
         relative = self._relative.get(spelled)
         if relative is None:
-            zero = np.zeros(1, np.int64)
             entry = expand_ranges(self.pace_start[is_due], self.pace_count[is_due])
-            front = -self.lag[entry]
-            relative = self._distinct(zero, np.zeros(len(entry), np.int64), front, front - self.range[entry])
+            asked = np.zeros(len(self._front), bool)
+            asked[self._bound[entry]] = True
+            relative = Steps(np.zeros(np.count_nonzero(asked), np.int64), self._front[asked], self._rear[asked])
             if len(self._relative) < MOST_PATTERNS:
                 self._relative[spelled] = relative
         return Steps(relative.time + time, relative.front + time, relative.rear + time)
@@ -226,8 +233,7 @@ class _Layout:
     def _distinct(self, times: Ints, of: Ints, front: Ints, rear: Ints) -> Steps:
         order = np.lexsort([-rear, front, of])
         of, front, rear = of[order], front[order], rear[order]
-        new = np.ones(len(of), bool)
-        new[1:] = (np.diff(of) != 0) | (np.diff(front) != 0) | (np.diff(rear) != 0)
+        new = _differs(of, front, rear)
         return Steps(times[of[new]], front[new], rear[new])
 
     def next_after(self, instant: Instant) -> Instant:
@@ -249,3 +255,10 @@ class _Layout:
         slide, reach = self.slide[stay], (self.lag + self.range)[stay]
         following = watermark + 1 + (self.offset[stay] - watermark - 1) % slide
         return int((following - reach).min())
+
+
+def _differs(*columns: Ints) -> Bools:
+    """Which rows differ from the one before them; the first one does."""
+    differs = np.ones(len(columns[0]), bool)
+    differs[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return differs

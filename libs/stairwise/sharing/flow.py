@@ -26,12 +26,11 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.buffer import TIME, RowBuffer
 from stairwise.operators.cells import canonical_column
-from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.preparation import Preparation
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.sharing.due import Life
-from stairwise.sharing.roster import Roster
+from stairwise.sharing.roster import Roster, Rostered
 from stairwise.sharing.signature import FlowSignature
 
 _STATE, _ROWS = b"m", b"r"
@@ -65,7 +64,7 @@ class FlowBlock:
     sealed_at: Instant | None
 
 
-class SharedFlow:
+class SharedFlow(Rostered):
     """Prepares the rows of all queries of one signature."""
 
     def __init__(self, signature: FlowSignature, queries: Sequence[Query], store: Store) -> None:
@@ -73,12 +72,11 @@ class SharedFlow:
         self.signature = signature
         self.name = signature.name
         self._store = store
-        self._roster = Roster(queries, store)
         self._selects = signature.selects
         page = store.get(_STATE)
         none = _State([0] * len(self._selects), DAWN, 0, 0)
         state = none if page is None else msgspec.msgpack.decode(page, type=_State)
-        self._faults = Faults(state.overflow, state.division)
+        super().__init__(Roster(queries, store), Faults(state.overflow, state.division))
         self._reached = state.reached
         """Rows up to here are published."""
         self._preparations = [Preparation(select, 0) for select in self._selects]
@@ -86,29 +84,10 @@ class SharedFlow:
             RowBuffer(store, _ROWS + b"%d" % i, preparation.schema, first)
             for i, (preparation, first) in enumerate(zip(self._preparations, state.firsts, strict=True))
         ]
-        self._next_due = DAWN
 
     def plan(self, change: PlanChange) -> None:
-        match change:
-            case Joined():
-                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, self._reached)))
-                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
-            case Left():
-                self._roster.leave(change.query, change.after)
-        self._next_due = DAWN
-
-    @property
-    def queries(self) -> list[Query]:
-        return list(self._roster.queries.values())
-
-    def life(self, query: str) -> Life:
-        """From when to when a query reports, and its horizon: it sees what is published from when it joins."""
-        return self._roster.lives[query]
-
-    def faults(self, query: Query) -> Faults:
-        """How often the signature's expressions had no number to give, since the query is here."""
-        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
-        return Faults(self._faults.overflow - overflow, self._faults.division - division)
+        """A query that joins sees what is published from then on."""
+        self._change(change, self._reached)
 
     def insert(self, batch: Batch) -> None:
         streams = [select.inputs[0].stream.name for select in self._selects]

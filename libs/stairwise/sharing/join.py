@@ -24,14 +24,13 @@ import pyarrow as pa
 from stairwise.cql.query import Query, Select
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
-from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.lifetimes import stay_of
 from stairwise.operators.probe import JoinedInputs, Probe, Stay
 from stairwise.operators.store import Store
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.sharing.due import Life
-from stairwise.sharing.roster import Roster
+from stairwise.sharing.roster import Roster, Rostered
 from stairwise.sharing.signature import JoinSignature
 
 _STATE, _ROWS = b"m", b"r"
@@ -80,7 +79,7 @@ def _published(found: JoinedInputs) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-class SharedJoin:
+class SharedJoin(Rostered):
     """Evaluates the joins of one signature."""
 
     def __init__(self, signature: JoinSignature, queries: Sequence[Query], store: Store) -> None:
@@ -88,17 +87,15 @@ class SharedJoin:
         self.signature = signature
         self.name = signature.name
         self._store = store
-        self._roster = Roster(queries, store)
         page = store.get(_STATE)
         inputs = len(signature.streams)
         state = _State([0] * inputs, DAWN, 0, 0) if page is None else msgspec.msgpack.decode(page, type=_State)
-        self._faults = Faults(state.overflow, state.division)
+        super().__init__(Roster(queries, store), Faults(state.overflow, state.division))
         self._low = state.low
         """Rows up to here are gone, or some of them may be."""
         self._probe = Probe(signature.select, store, _ROWS, state.firsts)
         self._streams = {stream.name for stream in signature.streams}
         self._stays = self._widest()
-        self._next_due = DAWN
 
     def _widest(self) -> list[Stay]:
         """For each input, how long a row can matter to any query."""
@@ -110,32 +107,13 @@ class SharedJoin:
     # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, change: PlanChange) -> None:
-        match change:
-            case Joined():
-                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, self._low)))
-                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
-            case Left():
-                self._roster.leave(change.query, change.after)
+        self._change(change, self._low)
         self._stays = self._widest()
-        self._next_due = DAWN
 
     def history(self, query: str) -> list[JoinedInputs]:
         """What the rows that have probed already make in the windows of a query that joins now."""
         stays = [stay_of(w) for w in time_windows(_select(self._roster.queries[query])) or ()]
         return [self._probe.everything(stays, Faults())]
-
-    @property
-    def queries(self) -> list[Query]:
-        return list(self._roster.queries.values())
-
-    def life(self, query: str) -> Life:
-        """From when to when a query reports, and its horizon."""
-        return self._roster.lives[query]
-
-    def faults(self, query: Query) -> Faults:
-        """How often the condition had no number to give, since the query is here."""
-        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
-        return Faults(self._faults.overflow - overflow, self._faults.division - division)
 
     @property
     def nbytes(self) -> int:

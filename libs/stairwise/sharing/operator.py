@@ -28,6 +28,7 @@ from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.sharing.cuts import cuts_at, edges_of
 from stairwise.sharing.due import Course, Due, Life, Steps
+from stairwise.sharing.found import Found
 from stairwise.sharing.needs import Needs, select_of, window_of
 from stairwise.sharing.pages import Lives, Pages, State
 from stairwise.sharing.partials import SharedPartials
@@ -35,8 +36,10 @@ from stairwise.sharing.rows import SharedRows
 from stairwise.sharing.signature import Signature
 from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.stair import Stair, answer_name, key_name
-from stairwise.sharing.walk import Found
 from stairwise.sharing.ways import found, pieces
+
+EVICTED_PART = 32
+"""History is evicted when about one part in so many of it is not needed any more."""
 
 
 class SharedAggregation:
@@ -68,6 +71,8 @@ class SharedAggregation:
         """From where on other cuts are to hold, if they are."""
         self._next_due = DAWN
         """Nothing is due below it."""
+        self._next_eviction = DAWN
+        """Up to there what could be evicted is not worth it."""
         self._load(queries)
 
     def _load(self, queries: Sequence[Query]) -> None:
@@ -166,6 +171,7 @@ class SharedAggregation:
             self._needs.end(query)
         if ended:
             self._lives_changed = True
+            self._next_eviction = DAWN
             self._keep_partials(DUSK)
 
     def _follow(self, above: Instant) -> None:
@@ -211,21 +217,28 @@ class SharedAggregation:
     def advance_blocks(self, watermark: Instant) -> Iterator[Stair]:
         """The same reports by the block."""
         if watermark < min(self._slices.next_end, self._next_due):
-            self._course = self._course._replace(passed=max(self._course.passed, watermark))
+            self._pass(watermark)
             return
         self._change_cuts()
         self._slices.close(watermark)
         for steps in self._due.layout.blocks(self._course, watermark):
             for piece in pieces(self._slices, steps):
-                self._course = self._course._replace(passed=int(piece.time[-1]))
+                self._pass(int(piece.time[-1]))
                 yield self._published(piece, found(self._slices, piece), watermark)
         if watermark <= DAWN:
             return
         if watermark < DUSK:
-            self._course = self._course._replace(passed=max(self._course.passed, watermark))
-            self._slices.evict(self._due.layout.oldest_rear(watermark))
+            self._pass(watermark)
+            if watermark >= self._next_eviction:
+                low = self._due.layout.oldest_rear(watermark)
+                self._slices.evict(low)
+                self._next_eviction = watermark + (watermark - low) // EVICTED_PART
         self._drop_ended(watermark)
         self._next_due = self._due.layout.next_after(watermark)
+
+    def _pass(self, watermark: Instant) -> None:
+        passed, first, last = self._course
+        self._course = Course(max(passed, watermark), first, last)
 
     def _published(self, steps: Steps, parts: list[Found], watermark: Instant) -> Stair:
         tables: list[list[pa.Array]] = []
@@ -233,15 +246,16 @@ class SharedAggregation:
         for part in parts:
             starts.append(part.start + row)
             stops.append(part.stop + row)
-            times = part.of_rows(steps.time[step : step + len(part.start)])
+            times = part.times(steps.time[step : step + len(part.start)])
             tables.append(self._slices.partials.lower(part.columns, times))
             step, row = step + len(part.start), row + len(part.key)
         columns = tables[0] if len(tables) == 1 else [pa.concat_arrays(c) for c in zip(*tables, strict=True)]
         names = self._names
         if self.signature.keys:
-            index = from_numpy(np.concatenate([part.key for part in parts]).astype(np.int32))
+            key = parts[0].key if len(parts) == 1 else np.concatenate([part.key for part in parts])
+            index = from_numpy(key.astype(np.int32, copy=False))
             dictionaries = self._slices.keys.all_columns()
-            columns = [*(pa.DictionaryArray.from_arrays(index, d) for d in dictionaries), *columns]
+            columns = [*(pa.DictionaryArray.from_arrays(index, d, safe=False) for d in dictionaries), *columns]
             names = [*(key_name(i) for i in range(len(dictionaries))), *names]
         rows = pa.RecordBatch.from_arrays(columns, names=names)
         sealed_at = self._course.last_row if watermark >= DUSK else None

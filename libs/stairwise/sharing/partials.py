@@ -71,6 +71,10 @@ class SharedPartials:
             self._of.append((aggregate, algebra, kept[key]))
         self.kept = list(kept.values())
         self.schema = pa.schema(fields)
+        self.counts_of_sums = {
+            kept.start for kept in self.kept if all(_is_plain_sum(a) for a, _, own in self._of if own is kept)
+        }
+        """Which columns are counts of which it is only asked whether they are zero, for SUM."""
         self.is_holistic = any(kept.algebra.kind is Kind.HOLISTIC for kept in self.kept)
         """Does a partial grow with the rows, so that combining ahead of need gains nothing?"""
         self.is_walkable = all(isinstance(kept.algebra, _WALKABLE) for kept in self.kept)
@@ -89,13 +93,18 @@ class SharedPartials:
             columns += kept.algebra.combine(own(kept, partials), codes, groups).columns
         return columns
 
-    def lower(self, partials: list[pa.Array], at: Ints) -> list[pa.Array]:
-        """The answers of all aggregates; ``at`` is the report time of each group.
+    def lower(self, partials: Sequence[pa.Array | None], at: Ints) -> list[pa.Array]:
+        """The answers of all aggregates; ``at`` is the report time of each group, or one for all of them.
 
         TOP and its like have several answers for a group: a list of items with their counts. What is asked for as
-        a partial stays one.
+        a partial stays one. Where counts are None, none of them is zero and sums are answers.
         """
-        return [_answer(aggregate, algebra, own(kept, partials), at) for aggregate, algebra, kept in self._of]
+        return [
+            partials[kept.start + 1]
+            if partials[kept.start] is None
+            else _answer(aggregate, algebra, own(kept, partials), at)
+            for aggregate, algebra, kept in self._of
+        ]
 
     def moved(self, partials: list[pa.Array], rows: int, before: SharedPartials) -> list[pa.Array]:
         """Columns of ``before`` as columns of this set: the identity where it kept nothing of the kind."""
@@ -105,6 +114,11 @@ class SharedPartials:
             old = known.get(kept.key)
             columns += partials[old.start : old.stop] if old else identity(kept.algebra, rows).columns
         return columns
+
+
+def _is_plain_sum(aggregate: Aggregate) -> bool:
+    algebra = algebra_for(aggregate)
+    return isinstance(algebra, IntegerSum) and not algebra.average and not isinstance(aggregate, Partial)
 
 
 @lru_cache(maxsize=4096)
@@ -121,7 +135,7 @@ def union_of(wanted: Mapping[Aggregate, int], before: SharedPartials) -> SharedP
     return SharedPartials([*staying, *(aggregate for aggregate in wanted if aggregate not in before.place)])
 
 
-def own(kept: Kept, partials: Sequence[pa.Array]) -> pa.RecordBatch:
+def own(kept: Kept, partials: Sequence[pa.Array | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(partials[kept.start : kept.stop], schema=kept.algebra.state)
 
 
@@ -142,7 +156,7 @@ def _items(algebra: Algebra, partials: pa.RecordBatch) -> pa.Array:
 
 
 def _lowered(algebra: Algebra, partials: pa.RecordBatch, at: Ints) -> pa.Array:
-    if not len(at) or not isinstance(algebra, Regression) or not algebra.intercept:
+    if len(at) <= 1 or not isinstance(algebra, Regression) or not algebra.intercept:
         return algebra.lower(partials, int(at[0]) if len(at) else 0)
     edges = [0, *(np.flatnonzero(np.diff(at)) + 1).tolist(), len(at)]
     return pa.concat_arrays([algebra.lower(partials.slice(i, j - i), int(at[i])) for i, j in pairwise(edges)])

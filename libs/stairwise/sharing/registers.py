@@ -19,6 +19,7 @@ was added shows that they fit; then the upper half moves to an array of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -63,10 +64,32 @@ def _has_register(algebra: Algebra) -> bool:
     return isinstance(algebra, Count | IntegerSum | DoubleSum)
 
 
+class _Argument:
+    """An argument of some rows. What several registers ask about it is found out once."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self.column = column
+        self.valid = validity(column)
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """Of a BIGINT, whatever lies in the slots of NULLs."""
+        return int64_view(self.column)
+
+    @cached_property
+    def least(self) -> int:
+        return int(self.numbers.min())
+
+    @cached_property
+    def greatest(self) -> int:
+        return int(self.numbers.max())
+
+
 class _Register(Protocol):
     def grow(self, room: int) -> None: ...
 
-    def add(self, codes: Codes, column: pa.Array, valid: Bools | None) -> None: ...
+    def add(self, codes: Codes, argument: _Argument) -> None:
+        """The argument of at least one row."""
 
     def packed(self, at: Ints, count: Ints) -> list[pa.Array]:
         """The partial of the keys ``at``; ``count`` of each key's rows have a value."""
@@ -88,24 +111,28 @@ class Registers:
         if keys > self._room:
             self._grow(max(keys, 2 * self._room))
         _count(self._rows, codes, rows)
-        valid = [validity(arg) for arg in args]
-        for number, there in enumerate(valid):
-            if there is not None:
+        arguments = [_Argument(arg) for arg in args]
+        for number, argument in enumerate(arguments):
+            if argument.valid is not None:
                 missing = self._missing.setdefault(number, np.zeros(self._room, np.int64))
-                gone = ~there
+                gone = ~argument.valid
                 _count(missing, None if codes is None else codes[gone], int(np.count_nonzero(gone)))
         for kept, register in zip(self._kept, self._registers, strict=True):
             if kept.args:
-                register.add(codes, args[kept.args[0]], valid[kept.args[0]])
+                register.add(codes, arguments[kept.args[0]])
 
     def packed(self, number: int) -> Slices:
         """The slice as columns of partials, with one row for each key that has rows."""
-        at = np.flatnonzero(self._rows)
+        at = self._rows.nonzero()[0]
         rows = self._rows[at]
         columns: list[pa.Array] = []
         for kept, register in zip(self._kept, self._registers, strict=True):
             columns += register.packed(at, self._counted(kept, rows, at))
         return Slices(np.full(len(at), number, np.int64), at, columns)
+
+    def mark(self, keys: Bools) -> None:
+        """Which keys have rows here."""
+        keys[: self._room] |= self._rows[: len(keys)] > 0
 
     def _counted(self, kept: Kept, rows: Ints, at: Ints) -> Ints:
         missing = self._missing.get(kept.args[0]) if kept.args else None
@@ -154,7 +181,7 @@ class _Rows:
     def grow(self, room: int) -> None:
         pass
 
-    def add(self, codes: Codes, column: pa.Array, valid: Bools | None) -> None:
+    def add(self, codes: Codes, argument: _Argument) -> None:
         pass
 
     def packed(self, at: Ints, count: Ints) -> list[pa.Array]:
@@ -174,11 +201,13 @@ class _IntegerTotal:
         self._low = _grown(self._low, room)
         self._high = None if self._high is None else _grown(self._high, room)
 
-    def add(self, codes: Codes, column: pa.Array, valid: Bools | None) -> None:
-        values = int64_view(column)
-        if valid is not None:
-            values = np.where(valid, values, 0)
-        most = grouped.reach(values) * len(values)
+    def add(self, codes: Codes, argument: _Argument) -> None:
+        values = argument.numbers
+        reach = max(-argument.least, argument.greatest)
+        if argument.valid is not None:
+            values = np.where(argument.valid, values, 0)
+            reach = grouped.reach(values)
+        most = reach * len(values)
         if self._bound + most >= _FITS:
             self._carry()
         if most < _FITS:
@@ -225,10 +254,10 @@ class _DoubleTotal:
     def grow(self, room: int) -> None:
         self._total.grow(room)
 
-    def add(self, codes: Codes, column: pa.Array, valid: Bools | None) -> None:
-        values = float64_view(column)
-        if valid is not None:
-            values = np.where(valid, values, 0.0)
+    def add(self, codes: Codes, argument: _Argument) -> None:
+        values = float64_view(argument.column)
+        if argument.valid is not None:
+            values = np.where(argument.valid, values, 0.0)
         if codes is None:
             if len(self._zeros) < len(values):
                 self._zeros = np.zeros(len(values), np.int64)
@@ -259,19 +288,20 @@ class _Best:
         if self._is_value is not None:
             self._is_value = np.concatenate([self._is_value, np.zeros(room - len(self._is_value), bool)])
 
-    def add(self, codes: Codes, column: pa.Array, valid: Bools | None) -> None:
-        values = order_keys(float64_view(column)) if self._is_double else int64_view(column)
-        if not self._is_double and len(values):
-            extreme = values.min() if self._largest else values.max()
-            if extreme == self._nothing:
-                self._mark(codes, values == self._nothing if valid is None else (values == self._nothing) & valid)
+    def add(self, codes: Codes, argument: _Argument) -> None:
+        valid = argument.valid
+        values = order_keys(float64_view(argument.column)) if self._is_double else argument.numbers
+        if not self._is_double and (argument.least if self._largest else argument.greatest) == self._nothing:
+            self._mark(codes, values == self._nothing if valid is None else (values == self._nothing) & valid)
         if valid is not None:
             values = np.where(valid, values, self._nothing)
+        better = np.maximum if self._largest else np.minimum
         if codes is not None:
-            (np.maximum if self._largest else np.minimum).at(self._best, codes, values)
-        elif len(values):
-            found = values.max() if self._largest else values.min()
-            self._best[0] = max(self._best[0], found) if self._largest else min(self._best[0], found)
+            better.at(self._best, codes, values)
+        elif valid is None and not self._is_double:
+            self._best[0] = better(self._best[0], argument.greatest if self._largest else argument.least)
+        else:
+            self._best[0] = better(self._best[0], better.reduce(values))
 
     def _mark(self, codes: Codes, mask: Bools) -> None:
         if self._is_value is None:

@@ -4,7 +4,8 @@
     q2               ├────────────┤
     due  │   │   │   │ │ │ │ │ │ │ │   │        the union of their report times, each once
 
-A roster knows queries and time, nothing of what they compute: duplicate elimination and the join keep one each.
+A roster knows queries and time, nothing of what they compute: duplicate elimination, the join and the flow of rows keep
+one each, and are ``Rostered`` operators.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import msgspec
 import numpy as np
 
 from stairwise.cql.query import Query, inputs
+from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
+from stairwise.operators.contract import Joined, Left, PlanChange
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Duration, Instant
 from stairwise.sharing.due import Course, Due, Frame, Life
@@ -130,6 +133,40 @@ class Roster:
     def flush(self) -> None:
         state = _State(dict(self.lives), *self.course, faults_before=self.faults_before)
         self._store.put(_KEY, msgspec.msgpack.encode(state))
+
+
+class Rostered:
+    """A shared operator whose queries stand in a roster, and whose expressions are the same for all of them."""
+
+    def __init__(self, roster: Roster, faults: Faults) -> None:
+        self._roster = roster
+        self._faults = faults
+        """How often the signature's expressions had no number to give."""
+        self._next_due = DAWN
+        """Nothing is due below it."""
+
+    def _change(self, change: PlanChange, seen: Instant) -> None:
+        """A query joins or leaves; one that joins sees nothing at or below an instant."""
+        match change:
+            case Joined():
+                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, seen)))
+                self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
+            case Left():
+                self._roster.leave(change.query, change.after)
+        self._next_due = DAWN
+
+    @property
+    def queries(self) -> list[Query]:
+        return list(self._roster.queries.values())
+
+    def life(self, query: str) -> Life:
+        """From when to when a query reports, and its horizon."""
+        return self._roster.lives[query]
+
+    def faults(self, query: Query) -> Faults:
+        """How often the signature's expressions had no number to give, since the query is here."""
+        overflow, division = self._roster.faults_before.get(query.name, (0, 0))
+        return Faults(self._faults.overflow - overflow, self._faults.division - division)
 
 
 def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:

@@ -38,6 +38,7 @@ from stairwise.sharing.layer import Layer
 from stairwise.sharing.partials import SharedPartials
 from stairwise.sharing.registers import Registers, fits_registers
 from stairwise.sharing.rows import Prepared
+from stairwise.sharing.running import RunningSums
 
 ROWS_PER_SLICE = 512
 """Rows that a slice must get from a batch, on average, to be worth arrays of its own."""
@@ -49,6 +50,9 @@ PIECES = 64
 """So many lifted pieces are merged into one."""
 
 FEWEST_KEYS = 1024
+
+LOOK_EVERY = 16
+"""At every so many evictions it is looked which keys are used, or when there may be twice as many as that."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,15 @@ class SliceStore:
         """The ends of the closed slices; that of slice i is ``ends[i − first]``."""
         self.first = 0
         self._nothing = no_slices(partials.schema)
-        self._layers = [Layer(self._nothing)]
+        self._layers = [Layer()]
         """The tree, level by level; its lowest are the slices themselves."""
         self._climbed = [0]
         """For each level the first node that is not in the level above."""
+        self.running = RunningSums(partials)
         self.low = DAWN
         """Everything at or below it is gone."""
+        self._used, self._overlooked = 0, 0
+        """How many keys were used when it was last looked, and the evictions since then."""
         self.next_end = DUSK
         """The end of the first open slice."""
         self.touched: set[Instant] = set()
@@ -259,7 +266,7 @@ class SliceStore:
         """Build the tree as high as runs of ``widest`` slices need it, and no higher than it pays; its height."""
         height = 1 if self.partials.is_holistic or widest <= 4 else widest.bit_length() - 1
         while len(self._layers) < height:
-            self._layers.append(Layer(self._nothing))
+            self._layers.append(Layer())
             self._climbed.append(0)
         next_slice = self.first + len(self.ends)
         for level in range(height - 1):
@@ -291,24 +298,31 @@ class SliceStore:
 
     def _forget_keys(self) -> None:
         """Once most keys have no slice left, number the others anew."""
-        if len(self.keys) < FEWEST_KEYS or self._registers:
+        self._overlooked += 1
+        if len(self.keys) < FEWEST_KEYS or (self._overlooked < LOOK_EVERY and len(self.keys) < 2 * self._used):
             return
+        self._overlooked = 0
         used = np.zeros(len(self.keys), bool)
+        for registers in self._registers.values():
+            registers.mark(used)
         for slices in (*self._layers[0].chunks, *self._pieces):
             used[slices.key] = True
-        if 2 * np.count_nonzero(used) > len(self.keys):
+        self._used = int(np.count_nonzero(used))
+        if 2 * self._used > len(self.keys):
             return
         for layer in self._layers[1:]:  # a node may still hold keys of slices that are gone
             for slices in layer.chunks:
                 used[slices.key] = True
+        self._unload_registers()
         number = self.keys.keep(np.flatnonzero(used))
         self._change(lambda slices: in_order(Slices(slices.number, number[slices.key], slices.columns)))
 
     def _change(self, change: Callable[[Slices], Slices]) -> None:
         """Everything but the registers in another form."""
         self._nothing = no_slices(self.partials.schema)
+        self.running = RunningSums(self.partials)
         for layer in self._layers:
-            layer.replace([change(slices) for slices in layer.chunks], self._nothing)
+            layer.replace([change(slices) for slices in layer.chunks])
         self._pieces = [change(slices) for slices in self._pieces]
 
     # ── other partials ───────────────────────────────────────────────────────────────────────────────────────
@@ -317,21 +331,25 @@ class SliceStore:
         """Keep other partials from now on: what is not kept any more is dropped from every slice."""
         if partials is self.partials:
             return
+        self._unload_registers()
+        before, self.partials = self.partials, partials
+        self._uses_registers = fits_registers(partials)
+        self._change(lambda s: Slices(s.number, s.key, partials.moved(s.columns, len(s), before)))
+        self.touched.update(self.open_ends())
+
+    def _unload_registers(self) -> None:
+        """All open slices become pieces."""
         opened = self.opened()
         self._pieces = [opened] if len(opened) else []
         self._registers.clear()
         self._lifted.clear()
-        before, self.partials = self.partials, partials
-        self._uses_registers = fits_registers(partials)
-        self._change(lambda s: Slices(s.number, s.key, partials.moved(s.columns, len(s), before)))
-        self.touched.update(np.unique(opened.number).tolist())
 
     @property
     def nbytes(self) -> int:
         """About how much memory the partials take."""
         slices = [*self._pieces, *(slices for layer in self._layers for slices in layer.chunks)]
         packed = sum(part.nbytes + 16 * len(part) for part in slices)
-        return packed + sum(registers.nbytes for registers in self._registers.values())
+        return packed + self.running.nbytes + sum(registers.nbytes for registers in self._registers.values())
 
 
 def _chosen(slices: Slices, mask: Bools) -> Slices:

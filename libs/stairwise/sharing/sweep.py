@@ -33,10 +33,10 @@ from stairwise.aggregates.extremes import Extreme
 from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Bools, Ints, decimal_words, from_numpy, from_words, int64_view
 from stairwise.operators.slices import Slices, joined, no_slices
+from stairwise.sharing.found import Found
 from stairwise.sharing.partials import Kept
 from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.tables import exact_words
-from stairwise.sharing.walk import Found
 
 
 def swept(store: SliceStore, first: Ints, last: Ints) -> Found:

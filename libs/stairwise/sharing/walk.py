@@ -32,6 +32,7 @@ from stairwise.aggregates.extremes import Extreme
 from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Bools, Ints, decimal_words, from_numpy, from_words, int64_view
 from stairwise.operators.slices import Slices, joined, merged, no_slices
+from stairwise.sharing.found import Found
 from stairwise.sharing.partials import Kept
 from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.tables import CLOSE, exact_words, walked_tables
@@ -43,26 +44,8 @@ LARGEST_TABLE = 4_000_000
 """Cells of a table, runs × keys."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """Partials of steps: those of step i are rows ``start[i]`` to ``stop[i]``, by key."""
-
-    start: Ints
-    stop: Ints
-    key: Ints
-    columns: list[pa.Array]
-    is_shared: bool
-    """May several steps have the same rows? Then they are all of one time."""
-
-    def of_rows(self, times: Ints) -> Ints:
-        """For each row the time of its steps."""
-        if self.is_shared:
-            return np.full(len(self.key), times[0])
-        return np.repeat(times, self.stop - self.start)
-
-
 def walked(store: SliceStore, first: Ints, last: int) -> Found:
-    """The partials of steps that begin with slices ``first`` and all end with slice ``last``."""
+    """The partials of steps that begin with slices ``first``, which descend, and all end with slice ``last``."""
     keys = len(store.keys)
     some = first <= last
     if len(first) == 1:

@@ -1,11 +1,12 @@
-"""Which way the partials of a block of steps are found: by walks, by a sweep or from the tree.
+"""Which way the partials of a block of steps are found: from running sums, by walks, by a sweep or from the tree.
 
                         many keys in each step                        few of the keys
-    one or two fronts   a walk each: all steps as it passes           from the tree, step by step:
-    many fronts         one sweep: all steps by subtraction           pays for what is there only
+    one front           running sums, where all are whole numbers     from the tree, step by step:
+    one or two fronts   a walk each: all steps as it passes           pays for what is there only
+    many fronts         one sweep: all steps by subtraction
 
-Walks and sweeps lay out a place for every key, which costs little for each place; the tree costs more for each partial
-that it combines. A block is cut into pieces whose answers can be borne in memory.
+Running sums, walks and sweeps lay out a place for every key, which costs little for each place; the tree costs more for
+each partial that it combines. A block is cut into pieces whose answers can be borne in memory.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 
 from stairwise.expressions.views import Ints
 from stairwise.sharing.due import Steps
+from stairwise.sharing.found import Found
 from stairwise.sharing.slices import SliceStore
 from stairwise.sharing.sweep import swept
-from stairwise.sharing.walk import LARGEST_TABLE, Found, combined, walked
+from stairwise.sharing.walk import LARGEST_TABLE, combined, walked
 
 WORK = 400_000
 """About how many rows of partials one piece is made from, or makes."""
@@ -48,8 +50,12 @@ def pieces(store: SliceStore, steps: Steps) -> Iterator[Steps]:
 def found(store: SliceStore, steps: Steps) -> list[Found]:
     """The partials of the steps of a piece, in their order."""
     first, last = store.between(steps.rear, steps.front)
-    if steps.has_one_front and _fits_table(store, first, last, 0):
-        return [walked(store, first, int(last[0]))]
+    if steps.has_one_front:
+        subtracted = store.running.between(first, int(last[0]), store)
+        if subtracted is not None:
+            return [subtracted]
+        if _fits_table(store, first, last, 0):
+            return [walked(store, first, int(last[0]))]
     new = (steps.time[1:] != steps.time[:-1]) | (steps.front[1:] != steps.front[:-1])
     edges = [0, *(np.flatnonzero(new) + 1).tolist(), len(steps)]
     fronts = len(edges) - 1

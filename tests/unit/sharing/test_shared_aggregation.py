@@ -120,6 +120,7 @@ def test_a_thousand_queries_that_come_and_go_change_nothing_and_leave_nothing() 
     signature = signature_of(steady)
     assert signature is not None
     operator = SharedAggregation(signature, [steady], MemoryStore())
+    beside = SharedAggregation(signature, [steady], MemoryStore())
     expansion = SharedExpansion(steady, operator.life(steady.name))
     lines: list[dict[str, Any]] = []
     for number, batch in enumerate([*given, None]):
@@ -129,9 +130,14 @@ def test_a_thousand_queries_that_come_and_go_change_nothing_and_leave_nothing() 
         if number == 2:
             for query in passing:
                 operator.plan(Left(query.name, given[1].highest - LATENESS - 1))
-        if batch is not None:
+        if batch is None:
+            assert operator.nbytes == beside.nbytes
+        else:
             operator.insert(batch)
-        for stair in operator.advance_blocks(DUSK if batch is None else batch.highest - LATENESS - 1):
+            beside.insert(batch)
+        watermark = DUSK if batch is None else batch.highest - LATENESS - 1
+        list(beside.advance_blocks(watermark))
+        for stair in operator.advance_blocks(watermark):
             emitted = expansion.expand(stair)
             if emitted is not None:
                 lines += line_dicts(steady.name, emitted)
@@ -214,3 +220,32 @@ def test_a_plan_change_that_is_told_too_late_is_refused() -> None:
         operator.insert(batch)
     with pytest.raises(ValueError, match="rows up to"):
         operator.plan(Joined(second, 400))
+
+
+@pytest.mark.parametrize("rows_of_a_key", [1, 4])
+def test_groups_that_have_vanished_leave_nothing_behind(rows_of_a_key: int) -> None:
+    stream, (query,) = declared(["SELECT k, SUM(x) FROM s [RANGE 2 SECONDS SLIDE 1 SECOND] GROUP BY k"])
+    signature = signature_of(query)
+    assert signature is not None
+    given: list[Batch] = []
+    for second in range(24):  # every second has keys of its own
+        names = [f"{second}.{i // rows_of_a_key}" for i in range(ROWS)]
+        columns = [np.arange(ROWS) * 1000 // ROWS + 1000 * second, names, np.arange(ROWS), np.zeros(ROWS)]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, stream.arrow_schema, strict=True)]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=stream.arrow_schema)
+        sequence = np.arange(ROWS) + ROWS * second
+        given.append(Batch("s", 0, rows, sequence, 1000 * second, 1000 * second + 999))
+    operator = SharedAggregation(signature, [query], MemoryStore())
+    expansion = SharedExpansion(query, operator.life(query.name))
+    lines: list[dict[str, Any]] = []
+    sizes: list[int] = []
+    for batch in given:
+        operator.insert(batch)
+        for stair in operator.advance_blocks(batch.highest - LATENESS - 1):
+            emitted = expansion.expand(stair)
+            if emitted is not None:
+                lines += line_dicts(query.name, emitted)
+        sizes.append(operator.nbytes)
+    assert lines == [line for line in alone(query, given) if line["time"] <= lines[-1]["time"]]
+    assert max(sizes[15:]) <= 1.2 * max(sizes[5:15])
+    assert len(operator._slices.keys) <= 8 * ROWS // rows_of_a_key
