@@ -63,6 +63,12 @@ class Registry:
         self.failed = threading.Event()
         """Set when a version could not be written: the process must end."""
 
+    def close(self) -> None:
+        """Let go of Kafka: nothing can be asked or written any more."""
+        self._plans.close()
+        self._producer.close()
+        del self._admin  # it has no close of its own, and goes on looking for its broker as long as it is there
+
     @property
     def catalogue(self) -> Catalogue:
         """What is declared and written."""
