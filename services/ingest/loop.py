@@ -35,8 +35,11 @@ log = logging.getLogger(__name__)
 GROUP = "stairwise-ingest"
 SESSION_MS = 6_000
 """After how long without a sign of life an instance's partitions go to the others."""
-FETCH_BYTES = 1 << 20
-"""How much of a partition is fetched at a time: enough for Arrow messages, and partitions stay close together."""
+FETCH_BYTES = 512 << 10
+"""How much is fetched at a time, as Kafka holds it: enough for Arrow messages, and partitions stay close together. With
+lz4 it may be 255 times as much once it is here."""
+QUEUE_KB = 32 << 10
+"""With how much fetched and not yet taken no more is fetched."""
 MAX_ROWS = 200_000
 MAX_BYTES = 16 << 20
 """With how much waiting a transaction is written at once. Bytes may become rows that are much larger, and all of them
@@ -66,6 +69,9 @@ class Ingest:
             partition_assignment_strategy="cooperative-sticky",
             session_timeout_ms=SESSION_MS,
             fetch_message_max_bytes=FETCH_BYTES,
+            fetch_max_bytes=FETCH_BYTES,
+            message_max_bytes=FETCH_BYTES,  # of what is produced, but less than this is never fetched either
+            queued_max_messages_kbytes=QUEUE_KB,
         )
         self._transactions = Transactions(settings.brokers, f"{GROUP}-{settings.instance}")
         self._committer = ThreadPoolExecutor(1, "commit")
