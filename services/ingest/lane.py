@@ -243,7 +243,9 @@ class Lane:
         self.outcome += Outcome(rows=count)
         yield self._outgoing(rows.serialize(), headers, upto, traces)
 
-    def _outgoing(self, value: bytes | pa.Buffer, headers: BatchHeaders, upto: int, traces: Sequence[str] = ()) -> Outgoing:
+    def _outgoing(
+        self, value: bytes | pa.Buffer, headers: BatchHeaders, upto: int, traces: Sequence[str] = ()
+    ) -> Outgoing:
         encoded = [*headers.encode(), (NEXT, b"%d" % upto)]
         return Outgoing(topics.sequenced(self.stream), value, encoded, headers.rows, traces)
 

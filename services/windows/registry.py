@@ -110,7 +110,7 @@ class Registry:
         owners = caller.own(records_of(drafted), self._owners)
         for each in drafted:
             if each.stream is not None:
-                topics.ensure(self._admin, topics.topics_of(each.stream))
+                topics.ensure(self._admin, topics.topics_of(each.stream), topics.PACKED)
             for change in each.changes:
                 self._place(change, catalogue)
         self._draft = catalogue

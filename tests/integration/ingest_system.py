@@ -133,8 +133,10 @@ class IngestSystem:
             if made.process.poll() is None:
                 made.stop()
 
-    def publish(self, stream: Stream | str, values: Sequence[Any], partition: int = 0, **headers: str) -> None:
-        producer = kafka.producer(self.brokers, linger_ms=5, message_max_bytes=32 << 20)
+    def publish(
+        self, stream: Stream | str, values: Sequence[Any], partition: int = 0, compression: str = "lz4", **headers: str
+    ) -> None:
+        producer = kafka.producer(self.brokers, linger_ms=5, message_max_bytes=32 << 20, compression_type=compression)
         topic = topics.incoming(stream if isinstance(stream, str) else stream.name)
         for value in values:
             data = value if isinstance(value, bytes) else json.dumps(value).encode()
