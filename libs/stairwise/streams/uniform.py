@@ -161,7 +161,7 @@ def _bounds(text: bytes, template: Template, count: int) -> np.ndarray | None:
 def _stands_at(text: bytes, places: np.ndarray, constant: bytes) -> bool:
     """Do these bytes stand at all of these places?"""
     everywhere = np.ndarray(len(text) - len(constant) + 1, f"V{len(constant)}", text, strides=(1,))
-    return everywhere[places].tobytes() == constant * len(places)
+    return bool(everywhere[places].tobytes() == constant * len(places))
 
 
 def _converted(column: Column, texts: pa.Array, *, is_quoted: bool, is_ascii: bool) -> pa.Array | None:
