@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 MOST = 10_000
 """How many messages are asked for at the most."""
-FIRST = 500
+FIRST = 16
+"""And at first, when nothing is known of their size."""
 AT_ONCE = 4 << 20
 """How many bytes are asked for, about."""
 

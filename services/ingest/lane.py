@@ -22,7 +22,7 @@ from services.ingest import rejects
 from services.ingest.rejects import Outgoing
 from services.ingest.state import NEXT, State
 from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.batches import BatchHeaders
 from stairwise.platform.lives import Life
 from stairwise.schema import Instant, Stream
 from stairwise.streams.blocks import Bad, Block
@@ -241,9 +241,11 @@ class Lane:
         )
         self.state = replace(self.state, position=after, version=version)
         self.outcome += Outcome(rows=count)
-        yield self._outgoing(encode_rows(rows), headers, upto, traces)
+        yield self._outgoing(rows.serialize(), headers, upto, traces)
 
-    def _outgoing(self, value: bytes, headers: BatchHeaders, upto: int, traces: Sequence[str] = ()) -> Outgoing:
+    def _outgoing(
+        self, value: bytes | pa.Buffer, headers: BatchHeaders, upto: int, traces: Sequence[str] = ()
+    ) -> Outgoing:
         encoded = [*headers.encode(), (NEXT, b"%d" % upto)]
         return Outgoing(topics.sequenced(self.stream), value, encoded, headers.rows, traces)
 

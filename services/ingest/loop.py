@@ -8,6 +8,7 @@ the next owner reads it again.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -34,12 +35,17 @@ log = logging.getLogger(__name__)
 GROUP = "stairwise-ingest"
 SESSION_MS = 6_000
 """After how long without a sign of life an instance's partitions go to the others."""
-FETCH_BYTES = 1 << 20
-"""How much of a partition is fetched at a time: enough for Arrow messages, and partitions stay close together."""
+FETCH_BYTES = 512 << 10
+"""How much is fetched at a time, as Kafka holds it: enough for Arrow messages, and partitions stay close together. With
+lz4 it may be 255 times as much once it is here."""
+QUEUE_KB = 32 << 10
+"""With how much fetched and not yet taken no more is fetched."""
 MAX_ROWS = 200_000
 MAX_BYTES = 16 << 20
 """With how much waiting a transaction is written at once. Bytes may become rows that are much larger, and all of them
 must be written within the transaction's timeout."""
+AHEAD_BYTES = 16 << 20
+"""How much is made ready for the next transaction while the one before is being committed."""
 BACKLOG = 4
 """While more is there than can be read, rows wait for so many lingers: fewer, larger transactions."""
 TICK = 0.02
@@ -63,6 +69,9 @@ class Ingest:
             partition_assignment_strategy="cooperative-sticky",
             session_timeout_ms=SESSION_MS,
             fetch_message_max_bytes=FETCH_BYTES,
+            fetch_max_bytes=FETCH_BYTES,
+            message_max_bytes=FETCH_BYTES,  # of what is produced, but less than this is never fetched either
+            queued_max_messages_kbytes=QUEUE_KB,
         )
         self._transactions = Transactions(settings.brokers, f"{GROUP}-{settings.instance}")
         self._committer = ThreadPoolExecutor(1, "commit")
@@ -231,18 +240,20 @@ class Ingest:
     def _write(self) -> None:
         """Everything that there is to say, in one transaction."""
         started = time.monotonic()
-        self._finish()
-        if self._is_aborted:
-            return
         if self._waiting_since is not None and self._plans.catch_up(self._ends):
             self._follow()  # an event belongs to the incarnation that was there when it was published
         self._waiting_since = None
         self._is_touched = False
         self._dispatch.reset()
         said: dict[Key, Lane] = {}
+        outgoing = self._outgoing(said)
+        ahead = self._ahead(outgoing)
+        self._finish()
+        if self._is_aborted:
+            return
         group = self._consumer.consumer_group_metadata()
         try:
-            if self._transactions.begin(self._outgoing(said)):
+            if self._transactions.begin(itertools.chain(ahead, outgoing)):
                 offsets = [_offset(key, lane) for key, lane in said.items()]
                 self._outcomes = [(lane.stream.name, lane.settle()) for lane in said.values()]
                 self._commit = self._committer.submit(self._transactions.commit, offsets, group)
@@ -252,8 +263,20 @@ class Ingest:
         if self._dropped and started - self._closed_at >= CLOSE_EVERY:
             self._follow()
 
+    def _ahead(self, outgoing: Iterator[tuple[int, Outgoing]]) -> list[tuple[int, Outgoing]]:
+        """What can be made ready while the transaction before is being committed; if that fails, it was never said."""
+        ready: list[tuple[int, Outgoing]] = []
+        size = 0
+        while self._commit is not None and not self._commit.done() and size < AHEAD_BYTES:
+            message = next(outgoing, None)
+            if message is None:
+                break
+            ready.append(message)
+            size += len(message[1].value)
+        return ready
+
     def _finish(self) -> None:
-        """Wait until the transaction that was written last is committed. Meanwhile the next rows have come."""
+        """Wait until the transaction that was written last is committed."""
         if self._commit is None:
             return
         commit, self._commit = self._commit, None

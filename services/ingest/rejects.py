@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from confluent_kafka import Message
 
 from stairwise.platform import telemetry, topics
@@ -23,7 +24,7 @@ class Outgoing:
     """A message to produce, to the lane's partition of a topic."""
 
     topic: str
-    value: bytes
+    value: bytes | pa.Buffer
     headers: Headers
     rows: int
     contexts: Sequence[str] = ()

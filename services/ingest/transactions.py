@@ -23,7 +23,7 @@ PATIENCE = 15.0
 """After how long a step that Kafka keeps putting off is given up, and the process with it: a new one has new clients,
 which find a broker that was away sooner than old ones that wait for answers of before."""
 
-MAX_WAITING_KB = 64 << 10
+MAX_WAITING_KB = 32 << 10
 """How much may wait to be sent: who produces faster than Kafka takes it waits, instead of filling the memory."""
 
 RETRY_MS = 20

@@ -63,6 +63,12 @@ class Registry:
         self.failed = threading.Event()
         """Set when a version could not be written: the process must end."""
 
+    def close(self) -> None:
+        """Let go of Kafka: nothing can be asked or written any more."""
+        self._plans.close()
+        self._producer.close()
+        del self._admin  # it has no close of its own, and goes on looking for its broker as long as it is there
+
     @property
     def catalogue(self) -> Catalogue:
         """What is declared and written."""
@@ -104,7 +110,7 @@ class Registry:
         owners = caller.own(records_of(drafted), self._owners)
         for each in drafted:
             if each.stream is not None:
-                topics.ensure(self._admin, topics.topics_of(each.stream))
+                topics.ensure(self._admin, topics.topics_of(each.stream), topics.PACKED)
             for change in each.changes:
                 self._place(change, catalogue)
         self._draft = catalogue

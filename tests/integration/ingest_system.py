@@ -78,6 +78,9 @@ class IngestSystem:
     registry: Registry
     broker: Broker
     broker_process: Running
+    onlooker: Consumer
+    """Sees what the group has committed without being one of it; asked so often that a new one each time would cost
+    what it watches half a core."""
     instances: list[Instance] = field(default_factory=list)
 
     def restart_broker(self) -> None:
@@ -130,8 +133,10 @@ class IngestSystem:
             if made.process.poll() is None:
                 made.stop()
 
-    def publish(self, stream: Stream | str, values: Sequence[Any], partition: int = 0, **headers: str) -> None:
-        producer = kafka.producer(self.brokers, linger_ms=5, message_max_bytes=32 << 20)
+    def publish(
+        self, stream: Stream | str, values: Sequence[Any], partition: int = 0, compression: str = "lz4", **headers: str
+    ) -> None:
+        producer = kafka.producer(self.brokers, linger_ms=5, message_max_bytes=32 << 20, compression_type=compression)
         topic = topics.incoming(stream if isinstance(stream, str) else stream.name)
         for value in values:
             data = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -188,15 +193,13 @@ class IngestSystem:
         """How many messages of a stream nobody has committed yet."""
         name = stream if isinstance(stream, str) else stream.name
         partitions = self.registry.catalogue.streams[name].partitions
-        reader = self.consumer(GROUP)
-        try:
-            places = reader.committed([TopicPartition(topics.incoming(name), p) for p in range(partitions)], timeout=30)
-            return sum(
-                reader.get_watermark_offsets(TopicPartition(p.topic, p.partition), timeout=30)[1] - max(p.offset, 0)
-                for p in places
-            )
-        finally:
-            reader.close()
+        places = self.onlooker.committed(
+            [TopicPartition(topics.incoming(name), p) for p in range(partitions)], timeout=30
+        )
+        return sum(
+            self.onlooker.get_watermark_offsets(TopicPartition(p.topic, p.partition), timeout=30)[1] - max(p.offset, 0)
+            for p in places
+        )
 
     def await_read(self, stream: Stream | str, within: float = 120) -> None:
         def is_read() -> bool:
@@ -214,10 +217,14 @@ def ingest_system(directory: Path) -> Iterator[IngestSystem]:
     running = launch(broker.part(), directory)
     try:
         await_healthy(running)
-        system = IngestSystem(broker.address, directory, Registry(broker.address), broker, running)
+        registry = Registry(broker.address)
+        onlooker = kafka.consumer(broker.address, GROUP)
+        system = IngestSystem(broker.address, directory, registry, broker, running, onlooker)
         try:
             yield system
         finally:
+            registry.close()
+            onlooker.close()
             for instance in system.instances:
                 if instance.process.poll() is None:
                     instance.kill()

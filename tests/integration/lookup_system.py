@@ -61,6 +61,10 @@ class Writer:
         self._sequences: dict[tuple[str, int], int] = {}
         self._watermarks: dict[tuple[str, int], int] = {}
 
+    def close(self) -> None:
+        self._producer.close()
+        del self._admin  # which looks for its broker as long as it is there
+
     def create(self, *streams: Stream) -> None:
         for stream in streams:
             topics.ensure(self._admin, topics.topics_of(stream))

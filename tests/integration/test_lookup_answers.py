@@ -68,8 +68,10 @@ class Market:
 
 
 @pytest.fixture(scope="module")
-def writer(broker) -> Writer:
-    return Writer(broker.bootstrap)
+def writer(broker) -> Iterator[Writer]:
+    writer = Writer(broker.bootstrap)
+    yield writer
+    writer.close()
 
 
 @pytest.fixture(scope="module")

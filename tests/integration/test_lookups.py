@@ -16,8 +16,10 @@ pytestmark = pytest.mark.jvm
 
 
 @pytest.fixture(scope="module")
-def writer(broker) -> Writer:
-    return Writer(broker.bootstrap)
+def writer(broker) -> Iterator[Writer]:
+    writer = Writer(broker.bootstrap)
+    yield writer
+    writer.close()
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,8 @@ STALE = frozenset(
 )
 """What a client is told that has not noticed that a broker was started again: it learns that from new metadata."""
 COMPACTED = {"cleanup.policy": "compact"}
+PACKED = {"compression.type": "lz4"}
+"""Whatever the producer chose: lz4 makes at most 255 bytes of one, where others make thousands."""
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 

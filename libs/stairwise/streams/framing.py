@@ -19,10 +19,12 @@ PREFIX = 8
 END = MARKER + bytes(4)
 BROKEN = (struct.error, IndexError)
 
-_HEADER = 2
+_KIND, _HEADER, _BODY = 1, 2, 3
+_RECORD_BATCH = 3
 _COMPRESSION = 3
 _u32 = struct.Struct("<I").unpack_from
 _i32 = struct.Struct("<i").unpack_from
+_i64 = struct.Struct("<q").unpack_from
 _u16 = struct.Struct("<H").unpack_from
 
 
@@ -34,12 +36,26 @@ def schema_size(data: bytes) -> int:
 def is_compressed(metadata: memoryview) -> bool:
     """Does a batch's metadata say that its body is compressed?"""
     header = _field(metadata, int(_u32(metadata, 0)[0]), _HEADER)
-    if header is None:
-        return False
-    return _field(metadata, header + int(_u32(metadata, header)[0]), _COMPRESSION) is not None
+    return header is not None and _has_compression(metadata, header)
 
 
-def _field(data: memoryview, table: int, number: int) -> int | None:
+def end_of_plain_batch(data: bytes, start: int) -> int | None:
+    """Where the message that begins here ends, if it is a record batch that is not compressed."""
+    if not data.startswith(MARKER, start):
+        return None
+    metadata = start + PREFIX
+    message = metadata + int(_u32(data, metadata)[0])
+    kind, header, body = _field(data, message, _KIND), _field(data, message, _HEADER), _field(data, message, _BODY)
+    if kind is None or data[kind] != _RECORD_BATCH or header is None or _has_compression(data, header):
+        return None
+    return metadata + int(_u32(data, start + 4)[0]) + (0 if body is None else int(_i64(data, body)[0]))
+
+
+def _has_compression(data: bytes | memoryview, header: int) -> bool:
+    return _field(data, header + int(_u32(data, header)[0]), _COMPRESSION) is not None
+
+
+def _field(data: bytes | memoryview, table: int, number: int) -> int | None:
     """Where a field of a flatbuffer table stands; None if it has none."""
     vtable = table - int(_i32(data, table)[0])
     if 4 + 2 * number >= _u16(data, vtable)[0]:

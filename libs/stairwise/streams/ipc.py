@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.framing import BROKEN, END, PREFIX, is_compressed, schema_size
+from stairwise.streams.framing import BROKEN, END, end_of_plain_batch, is_compressed, schema_size
 from stairwise.streams.rows import EXPECTED, BadRow, Code, Decoded, must_be_there, within_time
 
 MAX_ROWS = 1 << 20
@@ -79,11 +79,14 @@ class ArrowDecoder:
         self._opening: bytes | None = None
         """The bytes with which its messages begin, if batches of it can be put together unseen."""
 
-    def decode(self, values: Sequence[bytes], times: np.ndarray | None, rows: int) -> Iterator[ArrowRows | Refusal]:
-        """The messages in their order, some ``rows`` at a time; ``times`` are append times."""
+    def decode(
+        self, values: Sequence[bytes], some: range, times: np.ndarray | None, rows: int
+    ) -> Iterator[ArrowRows | Refusal]:
+        """Some of the messages in their order, so many ``rows`` at a time; ``times`` are append times."""
         alike: list[pa.RecordBatch] = []
         first = count = 0
-        for number, value in enumerate(values):
+        for number in some:
+            value = values[number]
             batch = self._plain_batch(value, rows)
             if alike and (batch is None or count + batch.num_rows > rows):
                 yield from self._together(alike, values, first, times, rows)
@@ -104,13 +107,10 @@ class ArrowDecoder:
             return None
         start = len(self._opening)
         try:
-            message = pa.ipc.read_message(pa.py_buffer(value).slice(start))
-            if message.type != "record batch" or is_compressed(memoryview(message.metadata)):
+            end = end_of_plain_batch(value, start)
+            if end is None or (end != len(value) and value[end:] != END):
                 return None
-            end = start + PREFIX + message.metadata.size + message.body.size
-            if value[end:] not in (b"", END):
-                return None
-            batch = pa.ipc.read_record_batch(message, self._checked)
+            batch = pa.ipc.read_record_batch(pa.py_buffer(value).slice(start), self._checked)
             batch.validate()
         except (*BROKEN, pa.ArrowException, OSError, EOFError, ValueError):
             return None

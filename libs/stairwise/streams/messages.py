@@ -86,15 +86,14 @@ class MessageDecoder:
         yield from run.take()
 
     def _arrow_blocks(self, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None) -> Iterator[Block]:
-        some = None if times is None else times[at:upto]
-        for found in self._arrow.decode(values[at:upto], some, BLOCK_ROWS):
+        for found in self._arrow.decode(values, range(at, upto), times, BLOCK_ROWS):
             if isinstance(found, Refusal):
                 refused = found.error
-                reason = BadRow(at + found.message, refused.code, refused.field, str(refused))
+                reason = BadRow(found.message, refused.code, refused.field, str(refused))
                 nothing = pa.RecordBatch.from_pylist([], schema=self._stream.arrow_schema)
-                yield Block(nothing, np.zeros(0, int), [Bad(at + found.message, 1, reason, None)])
+                yield Block(nothing, np.zeros(0, int), [Bad(found.message, 1, reason, None)])
             else:
-                yield _arrow_block(found, at)
+                yield _arrow_block(found)
 
     def _line_blocks(
         self, run: TextRun, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None
@@ -166,9 +165,9 @@ def _format(value: bytes, told: Format | None) -> Format:
     return Format.NDJSON if b"}\n{" in value or b"}\r\n{" in value else Format.JSON
 
 
-def _arrow_block(arrow: ArrowRows, at: int) -> Block:
+def _arrow_block(arrow: ArrowRows) -> Block:
     """Rows of Arrow messages; of one message, bad ones with the same reason are one part, and so are late ones."""
-    message = arrow.message + at
+    message = arrow.message
     groups: dict[tuple[int, Code, str | None], list[BadRow]] = {}
     for row in arrow.decoded.bad:
         groups.setdefault((int(message[row.index]), row.code, row.field), []).append(row)
@@ -184,4 +183,4 @@ def _arrow_block(arrow: ArrowRows, at: int) -> Block:
             for rows in np.split(raw, np.flatnonzero(np.diff(message[raw])) + 1):
                 yield int(message[rows[0]]), len(rows), arrow.excerpt(rows)
 
-    return Block(arrow.decoded.rows, message[index], bad, parts)
+    return Block(arrow.decoded.rows, message if len(index) == len(message) else message[index], bad, parts)

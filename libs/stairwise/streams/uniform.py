@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.rows import must_be_there
 
-WORD = 8
 _KEY = re.compile(rb' *([{,]) *"([^"\\]+)": *("?)')
 _STRING = re.compile(rb'[^"]*')
 _SCALAR = re.compile(rb'[^"{}\[\], ]+')
@@ -48,6 +47,11 @@ class Template:
     """One before each value, and one behind the last."""
     names: tuple[str, ...]
     """The field of each value."""
+
+    @property
+    def widest(self) -> int:
+        """The length of the longest constant."""
+        return max(map(len, self.constants))
 
     @property
     def quotes(self) -> int:
@@ -69,7 +73,7 @@ class UniformDecoder:
         template = self._template(lines[0][: lines[0].index(b"\n")])
         if template is None:
             return None
-        text = b"".join([*lines, bytes(WORD)])
+        text = b"".join([*lines, bytes(template.widest)])
         bounds = _bounds(text, template, count)
         if bounds is None:
             return None
@@ -123,8 +127,11 @@ class UniformDecoder:
 
 
 def _bounds(text: bytes, template: Template, count: int) -> np.ndarray | None:
-    """Where each value of each line begins and ends; None if a line does not have the constants in their places."""
-    data = np.frombuffer(text, np.uint8)[:-WORD]
+    """Where each value of each line begins and ends; None if a line does not have the constants in their places.
+
+    Behind the lines ``text`` has room for the longest constant, which may be looked for at every place.
+    """
+    data = np.frombuffer(text, np.uint8)[: -template.widest]
     ends = np.flatnonzero(data < _SPACE)
     if b"\\" in text or len(ends) != count or not (data[ends] == _NEWLINE).all():
         return None
@@ -136,7 +143,6 @@ def _bounds(text: bytes, template: Template, count: int) -> np.ndarray | None:
     keys = keys.reshape(count, fields)
     starts = np.concatenate(([0], ends[:-1] + 1))
     bounds = np.empty((count, 2 * fields), np.int32)
-    words = np.ndarray(len(data) + 1, np.uint64, text, strides=(1,))
     for number, constant in enumerate(template.constants):
         if number < fields:
             places = keys[:, number] - constant.index(_KEY_END)
@@ -147,21 +153,15 @@ def _bounds(text: bytes, template: Template, count: int) -> np.ndarray | None:
             bounds[:, 2 * number - 1] = places
         elif not (places == starts).all():
             return None
-        if not _stands_at(words, places, constant):
+        if not _stands_at(text, places, constant):
             return None
     return None if (bounds[:, 1::2] < bounds[:, ::2]).any() else bounds
 
 
-def _stands_at(words: np.ndarray, places: np.ndarray, constant: bytes) -> bool:
-    """Do these bytes stand at all of these places? Eight are compared at a time."""
-    for start in range(0, len(constant), WORD):
-        part = constant[start : start + WORD]
-        found = words[places + start]
-        if len(part) < WORD:
-            found &= np.uint64(256 ** len(part) - 1)
-        if not (found == np.uint64(int.from_bytes(part, "little"))).all():
-            return False
-    return True
+def _stands_at(text: bytes, places: np.ndarray, constant: bytes) -> bool:
+    """Do these bytes stand at all of these places?"""
+    everywhere = np.ndarray(len(text) - len(constant) + 1, f"V{len(constant)}", text, strides=(1,))
+    return bool(everywhere[places].tobytes() == constant * len(places))
 
 
 def _converted(column: Column, texts: pa.Array, *, is_quoted: bool, is_ascii: bool) -> pa.Array | None:
