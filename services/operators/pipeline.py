@@ -36,6 +36,9 @@ CONFIGURATION = {
     "spark.kafka.consumer.cache.capacity": "4096",  # one for each topic partition, or it is made anew each batch
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "1g",
+    # Python does the work by the row; the JVM plans and passes on. Its optimising compiler never earns what it costs
+    # there (half of the JVM's CPU time for minutes), and collectors that run beside the tasks take their cores.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     # What Spark shows of a query's options must not show how it logs in.
     "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore",
 }

@@ -1,9 +1,8 @@
 """The whole system, from one JSON object a message to final results at a subscriber (``make bench-system``).
 
-Counts the CPU seconds of ingest, windows, operators (Spark's JVM and its Python workers) and results, not those of the
-broker, the producer and the subscriber. A case that takes too long is stopped; what it costs is then told by the events
-whose results had become final. Operators evaluates query by query for now: the cases of many windows say what that
-costs.
+Counts the CPU seconds of ingest, windows, operators (its driver, Spark's JVM and its Python workers) and results, not
+those of the broker, the producer and the subscriber. A case that takes too long is stopped; what it costs is then told
+by the events whose results had become final.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ from stairwise.client import Client, Update
 from stairwise.errors import StairwiseError
 from stairwise.platform import kafka, topics
 from stairwise.system import state
+from tests.bench.ending import end_in_order, undisturbed
 from tests.bench.report import HEAD, Goal, as_text, conclude
 
 START = 1_700_000_000_000
@@ -86,43 +86,38 @@ class Case:
         return f"| {self.windows:,} | {' | '.join(each)} | {self.figure} |"
 
 
-PARTS = ("ingest", "operators", "results", "windows")
+SERVICES = ("ingest", "operators", "results", "windows")
+PARTS = ("ingest", "driver", "Spark's JVM", "Python workers", "results", "windows")
+"""The processes of operators are told apart."""
 
 
 @dataclass
 class Bench:
     directory: Path
     client: Client
-    _seen: dict[int, float] = field(default_factory=dict)
 
     def cpu(self) -> dict[str, float]:
         """CPU seconds so far, by part, of its process and all below it."""
         known = state.read(self.directory)
         assert known is not None
-        found = {}
+        found = dict.fromkeys(PARTS, 0.0)
         for part in known.parts:
-            if part.name in PARTS and part.process is not None:
-                found[part.name] = sum(map(self._spent, _family(part.process.pid)))
+            if part.name in SERVICES and part.process is not None:
+                for process, spent in _family(part.process.pid):
+                    found[_part_of(part.name, process)] += spent
         return found
-
-    def _spent(self, process: psutil.Process) -> float:
-        """Of a process that has ended since, what was known last."""
-        try:
-            times = process.cpu_times()
-            self._seen[process.pid] = times.user + times.system
-        except psutil.NoSuchProcess:
-            pass
-        return self._seen.get(process.pid, 0.0)
 
     def case(self, windows: int) -> Case:
         """Declare, warm up, publish, and wait for the last report or for the time to be up."""
         stream = f"load{windows}"
         self._declare(stream, windows)
+        say("  warming up")
         with self.client.subscribe(f"{stream}_0", "earliest", encoding="arrow") as updates:
             progress = _Progress(updates)
             self._publish(stream, 0, WARM_UP)
             if not progress.reaches(START + (WARM_UP // EVENTS_A_SECOND - 1) * 1_000, PATIENCE):
                 return Case(windows, 0, {}, is_whole=False)
+            say("  measuring")
             before, since = self.cpu(), progress.time
             feeding = threading.Thread(target=self._publish, args=(stream, WARM_UP, EVENTS))
             feeding.start()
@@ -199,12 +194,22 @@ class _Progress(threading.Thread):
             return self._changed.wait_for(lambda: self.time >= time_, within)
 
 
-def _family(pid: int) -> list[psutil.Process]:
-    try:
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+def _family(pid: int) -> Iterator[tuple[psutil.Process, float]]:
+    """A process and all below it, each with its CPU seconds and those of its children that have ended."""
+    parent = psutil.Process(pid)
+    for process in [parent, *parent.children(recursive=True)]:
+        try:
+            yield process, sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+
+
+def _part_of(service: str, process: psutil.Process) -> str:
+    if service != "operators":
+        return service
+    if process.name() == "java":
+        return "Spark's JVM"
+    return "Python workers" if "pyspark.daemon" in process.cmdline() else "driver"
 
 
 def _stream(name: str) -> str:
@@ -235,16 +240,22 @@ def system(directory: Path) -> Iterator[Bench]:
     """All services and a broker, started as a user would."""
     environment = {**os.environ, "STAIRWISE_DIR": str(directory)}
     up, down = [*STAIRWISE, "up", "--detach", "--port-base", "0"], [*STAIRWISE, "down"]
-    subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL)
     try:
+        subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL)
         with Client.connect(directory=directory, environ={}) as client:
             yield Bench(directory, client)
     finally:
-        subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
+        with undisturbed():
+            subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
+
+
+def say(what: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def alone(windows: int) -> Case:
     """A case on a system of its own, so that none pays for the queries of another."""
+    say(f"{windows:,} windows")
     with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
         try:
             return bench.case(windows)
@@ -254,6 +265,7 @@ def alone(windows: int) -> Case:
 
 
 def delay_goals() -> list[Goal]:
+    say("delay")
     with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
         p50, p99 = np.percentile(bench.latencies(), [50, 99])
     rate = f"beyond the due time at {EVENTS_A_SECOND:,} rows a second"
@@ -267,6 +279,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The cost and the delay of the whole system.")
     parser.add_argument("--only", metavar="WINDOWS|delay", help="one case; the page of figures stays as it is")
     only = parser.parse_args().only
+    end_in_order()
     cases = [alone(windows) for windows in WINDOWS if only in (None, str(windows))]
     goals = [
         Goal(f"{c.windows:,} windows, CPU s per million events", f"≤ {BAR}", c.figure, c.is_whole and c.cost <= BAR)
@@ -283,8 +296,7 @@ def main() -> int:
         f"One JSON object a message, {KEYS:,} keys, {EVENTS_A_SECOND:,} events a second of event time; SUM, COUNT, "
         "MIN, MAX by key over windows of up to 60 s that slide by up to 10 s, and one subscriber. CPU seconds per "
         f"million events after {WARM_UP:,} that warm up, by part; the broker is not counted. A case is stopped after "
-        f"{LIMIT:.0f} s. Operators still evaluates query by query: what many windows cost shows that, not what "
-        f"sharing makes of them (see bench-sharing).\n\n{table}\n\n"
+        f"{LIMIT:.0f} s.\n\n{table}\n\n"
         "What other systems need for such windows (CPU seconds per million events, warm-up included, measured once on "
         "two cores of the same kind, each as its user would write it; above 100 only an order of magnitude):\n\n"
         f"{OTHERS}"
