@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from services.operators.distribution import Distribution, distribution_of
 from services.operators.parcel import Context, Cut, Parcel, cut_rows
-from services.operators.worker import plans_upto
+from services.operators.worker import plans_upto, settle
 from stairwise.platform import telemetry, topics
 from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.platform.plans import PlanLog
@@ -65,6 +65,7 @@ def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], It
                     numbers.append(shard)
                     parcels.append(parcel.encode())
             yield pa.record_batch([pa.array(numbers, pa.int32()), pa.array(parcels, pa.binary())], schema=OUTPUT)
+        settle()
 
     return each
 

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
-from services.operators.worker import plans_upto, start_telemetry
+from services.operators.worker import plans_upto, settle, start_telemetry
 from stairwise.platform import telemetry, topics
 from stairwise.platform.reports import ReportHeaders, encode_report
 
@@ -98,7 +98,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             yield _frame(outgoing)
 
     def close(self) -> None:
-        """Nothing to close: Spark owns the state."""
+        settle()
 
     def _shard(self, number: int) -> tuple[Shard, SparkPages]:
         committed = self._stamp.get()
