@@ -43,6 +43,7 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     partition: int
     offset: int
     """Of the last message."""
+    messages: int
     headers: BatchHeaders
     """Of one message, or what they say of all together."""
     contexts: list[Context]

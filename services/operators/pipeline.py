@@ -34,7 +34,6 @@ CONFIGURATION = {
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.kafka.consumer.cache.capacity": "4096",  # one for each topic partition, or it is made anew each batch
-    "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "1g",
     # Python does the work by the row; the JVM plans and passes on. Its optimising compiler never earns what it costs
     # there (half of the JVM's CPU time for minutes), and collectors that run beside the tasks take their cores.
@@ -78,6 +77,7 @@ def session(settings: Settings) -> SparkSession:
             builder = builder.config(name, value)
     for name, value in CONFIGURATION.items():
         builder = builder.config(name, value)
+    builder = builder.config("spark.sql.shuffle.partitions", str(settings.shards))  # both are part of the checkpoint
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -94,6 +94,9 @@ def checkpoint(settings: Settings) -> Path:
 def start(spark: SparkSession, settings: Settings) -> Any:
     """Start the query, from its checkpoint if there is one."""
     reaching = _reaching(settings.brokers)
+    # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages: Spark
+    # then has nothing to shuffle, and what a micro-batch costs beside its rows halves.
+    tasks = spark.sparkContext.defaultParallelism if settings.shards > 1 else 1
     source = (
         spark.readStream.format("kafka")
         .options(**reaching)
@@ -107,10 +110,10 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         .option("maxOffsetsPerTrigger", settings.batch_messages)
         .load()
         .select(*INPUT)
-        .coalesce(spark.sparkContext.defaultParallelism)  # a task for each core, not for each topic partition
+        .coalesce(tasks)
     )
     parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)
-    processor = stage2.ShardProcessor(settings.brokers, settings.shards, uuid.uuid4().hex)
+    processor = stage2.ShardProcessor(settings.brokers, settings.shards, settings.batch_messages, uuid.uuid4().hex)
     reports = parcels.groupBy("shard").transformWithStateInPandas(processor, stage2.OUTPUT_DDL, "Append", "None")
     return (
         _messages(reports)

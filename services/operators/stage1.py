@@ -100,7 +100,8 @@ def parcels_of(run: Sequence[Message], plans: PlanLog, shards: int) -> Iterator[
         cuts = _cuts([message.value for message in run if message.value], stream, headers, wanted, shards)
     contexts = [Context(message.headers.lowest, message.traceparent) for message in run if message.traceparent]
     for shard in range(shards):
-        yield shard, Parcel(last.topic, last.partition, last.offset, headers, contexts[:MAX_LINKS], cuts[shard])
+        place = (last.topic, last.partition, last.offset)
+        yield shard, Parcel(*place, len(run), headers, contexts[:MAX_LINKS], cuts[shard])
 
 
 def _together(run: Sequence[BatchHeaders]) -> BatchHeaders:

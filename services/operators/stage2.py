@@ -7,6 +7,7 @@ So a batch that is tried again, or a shard that comes to another worker, starts 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ import pandas as pd
 from opentelemetry.trace import SpanKind
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from services.operators.pace import Pace
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
 from services.operators.worker import plans_upto, settle, start_telemetry
@@ -31,6 +33,7 @@ _faults = telemetry.meter.create_counter(
 )
 _counted: dict[tuple[int, str], tuple[int, int]] = {}
 _kept: dict[tuple[str, int], tuple[str, Shard, SparkPages]] = {}
+_paces: dict[tuple[str, int], Pace] = {}
 
 
 class SparkPages:
@@ -69,10 +72,12 @@ class SparkPages:
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, brokers: str, shards: int, run: str) -> None:
+    def __init__(self, brokers: str, shards: int, batch_messages: int, run: str) -> None:
         self._brokers = brokers
         self._shards = shards
+        self._batch_messages = batch_messages
         self._run = run
+        self._pause = 0.0
 
     def init(self, handle: Any) -> None:
         start_telemetry()
@@ -94,11 +99,15 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         self._stamp.update((stamp,))
         _kept[self._run, number] = (stamp, shard, store)
         _count_faults(number, shard)
+        pace = _paces.setdefault((self._run, number), Pace(self._batch_messages))
+        self._pause = max(self._pause, pace.pause(parcels))
         if outgoing:
             yield _frame(outgoing)
 
     def close(self) -> None:
+        """The end of the task."""
         settle()
+        time.sleep(self._pause)
 
     def _shard(self, number: int) -> tuple[Shard, SparkPages]:
         committed = self._stamp.get()
