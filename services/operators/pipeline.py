@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from services.operators import stage2
+from services.operators.checkpoint import claim
 from services.operators.stage1 import INPUT, OUTPUT_DDL, stage1
 from stairwise.platform import kafka, topics
 from stairwise.platform.config import Settings
@@ -93,6 +93,7 @@ def checkpoint(settings: Settings) -> Path:
 
 def start(spark: SparkSession, settings: Settings) -> Any:
     """Start the query, from its checkpoint if there is one."""
+    claim(checkpoint(settings), settings.shards)
     reaching = _reaching(settings.brokers)
     # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages: Spark
     # then has nothing to shuffle, and what a micro-batch costs beside its rows halves.
@@ -113,7 +114,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         .coalesce(tasks)
     )
     parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)
-    processor = stage2.ShardProcessor(settings.brokers, settings.shards, settings.batch_messages, uuid.uuid4().hex)
+    processor = stage2.ShardProcessor(settings, checkpoint(settings))
     reports = parcels.groupBy("shard").transformWithStateInPandas(processor, stage2.OUTPUT_DDL, "Append", "None")
     return (
         _messages(reports)

@@ -10,17 +10,21 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 from opentelemetry.trace import SpanKind
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from services.operators.checkpoint import foreign
 from services.operators.pace import Pace
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
 from services.operators.worker import plans_upto, settle, start_telemetry
 from stairwise.platform import telemetry, topics
+from stairwise.platform.config import Settings
 from stairwise.platform.reports import ReportHeaders, encode_report
 
 HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), telemetry.TRACEPARENT]
@@ -72,11 +76,12 @@ class SparkPages:
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, brokers: str, shards: int, batch_messages: int, run: str) -> None:
-        self._brokers = brokers
-        self._shards = shards
-        self._batch_messages = batch_messages
-        self._run = run
+    def __init__(self, settings: Settings, checkpoint: Path) -> None:
+        self._brokers = settings.brokers
+        self._shards = settings.shards
+        self._batch_messages = settings.batch_messages
+        self._checkpoint = checkpoint
+        self._run = uuid.uuid4().hex
         self._pause = 0.0
 
     def init(self, handle: Any) -> None:
@@ -117,7 +122,10 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         store = SparkPages()
         if committed is not None:
             store.load(self._pages)
-        return Shard(number, self._shards, store), store
+        try:
+            return Shard(number, self._shards, store), store
+        except msgspec.DecodeError as error:
+            raise foreign(self._checkpoint, str(error)) from error
 
 
 def _count_faults(number: int, shard: Shard) -> None:
