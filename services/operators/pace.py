@@ -18,7 +18,7 @@ OLD_MS = 10_000
 """Rows that happened so long ago are not waited for."""
 MANY_ROWS = 20_000
 """Fewer are no backlog worth the name."""
-APART = 3.0
+APART = 5.0
 """How far the ends of micro-batches of old rows are apart, in seconds."""
 
 

@@ -15,6 +15,8 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from prometheus_client.parser import text_string_to_metric_families
 
 from stairwise.client import Client, Update
 from stairwise.errors import StairwiseError
@@ -106,6 +109,25 @@ class Bench:
                 for process, spent in _family(part.process.pid):
                     found[_part_of(part.name, process)] += spent
         return found
+
+    def averages(self) -> dict[str, float]:
+        """Where the time goes between publisher and subscriber: milliseconds of each step, on average so far."""
+        known = state.read(self.directory)
+        assert known is not None
+        sums: Counter[str] = Counter()
+        for part in known.parts:
+            if part.name in ("ingest", "operators") and part.metrics is not None:
+                with urllib.request.urlopen(part.metrics) as page:
+                    for family in text_string_to_metric_families(page.read().decode()):
+                        for sample in family.samples:
+                            sums[" ".join([sample.name, sample.labels.get("phase", "")]).strip()] += sample.value
+        transactions = sums["stairwise_ingest_transaction_duration_seconds_count"]
+        found = {"ingest: commit": sums["stairwise_ingest_transaction_duration_seconds_sum"] / max(1, transactions)}
+        batches = max(1, sums["stairwise_operators_batches_total"])
+        found["operators: micro-batch"] = sums["stairwise_operators_batch_duration_seconds_sum"] / batches
+        phase = "stairwise_operators_phase_time_seconds_total "
+        found |= {f"… {name.removeprefix(phase)}": spent / batches for name, spent in sums.items() if phase in name}
+        return {name: seconds * 1000 for name, seconds in found.items()}
 
     def case(self, windows: int) -> Case:
         """Declare, warm up, publish, and wait for the last report or for the time to be up."""
@@ -264,15 +286,19 @@ def alone(windows: int) -> Case:
             return Case(windows, 0, {}, is_whole=False)
 
 
-def delay_goals() -> list[Goal]:
+def delay_goals() -> tuple[list[Goal], str]:
+    """The goals, and a table of where the time goes."""
     say("delay")
     with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
         p50, p99 = np.percentile(bench.latencies(), [50, 99])
+        averages = bench.averages()
     rate = f"beyond the due time at {EVENTS_A_SECOND:,} rows a second"
-    return [
+    goals = [
         Goal(f"delay {rate}, p50", "< 1,500 ms", f"{p50:,.0f} ms", bool(p50 < 1_500)),
         Goal(f"delay {rate}, p99", "< 3,000 ms", f"{p99:,.0f} ms", bool(p99 < 3_000)),
     ]
+    rows = "\n".join(f"| {step} | {spent:,.0f} |" for step, spent in averages.items())
+    return goals, f"| step | ms on average, start included |\n|---|---|\n{rows}"
 
 
 def main() -> int:
@@ -285,12 +311,15 @@ def main() -> int:
         Goal(f"{c.windows:,} windows, CPU s per million events", f"≤ {BAR}", c.figure, c.is_whole and c.cost <= BAR)
         for c in cases
     ]
-    goals += delay_goals() if only in (None, "delay") else []
+    steps = ""
+    if only in (None, "delay"):
+        delays, steps = delay_goals()
+        goals += delays
     table = "\n".join(
         [f"| windows | {' | '.join(PARTS)} | all |", f"|{'---|' * (len(PARTS) + 2)}", *(c.row for c in cases)]
     )
     if only is not None:
-        print(table, as_text([HEAD, *(goal.row for goal in goals)]), sep="\n")
+        print(table, steps, as_text([HEAD, *(goal.row for goal in goals)]), sep="\n")
         return 0 if all(goal.is_met for goal in goals) else 1
     text = (
         f"One JSON object a message, {KEYS:,} keys, {EVENTS_A_SECOND:,} events a second of event time; SUM, COUNT, "
@@ -299,7 +328,7 @@ def main() -> int:
         f"{LIMIT:.0f} s.\n\n{table}\n\n"
         "What other systems need for such windows (CPU seconds per million events, warm-up included, measured once on "
         "two cores of the same kind, each as its user would write it; above 100 only an order of magnitude):\n\n"
-        f"{OTHERS}"
+        f"{OTHERS}\n\nWhere the time of a report goes at {EVENTS_A_SECOND:,} rows a second:\n\n{steps}"
     )
     return conclude("system", "The whole system", text, goals)
 
