@@ -95,8 +95,8 @@ def start(spark: SparkSession, settings: Settings) -> Any:
     """Start the query, from its checkpoint if there is one."""
     claim(checkpoint(settings), settings.shards)
     reaching = _reaching(settings.brokers)
-    # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages: Spark
-    # then has nothing to shuffle, and what a micro-batch costs beside its rows halves.
+    # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages, which
+    # leaves Spark nothing to shuffle.
     tasks = spark.sparkContext.defaultParallelism if settings.shards > 1 else 1
     source = (
         spark.readStream.format("kafka")
