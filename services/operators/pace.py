@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from services.operators.parcel import Parcel
 
 OLD_MS = 10_000
-"""Rows that happened so long ago are not waited for."""
+"""Rows that had happened so long before they came are not waited for."""
 MANY_ROWS = 20_000
 """Fewer are no backlog worth the name."""
 APART = 5.0
@@ -41,7 +41,7 @@ class Pace:
         """Old rows, many of them, and yet all that there were: a full micro-batch is followed by the next at once."""
         if sum(parcel.headers.rows for parcel in parcels) < MANY_ROWS:
             return False
-        newest = max(parcel.headers.highest for parcel in parcels)
+        are_old = all(parcel.headers.highest < parcel.appended - OLD_MS for parcel in parcels if parcel.headers.rows)
         # Transactions leave marks among the messages, which count as such: half of what is taken at least is messages.
         is_full = sum(parcel.messages for parcel in parcels) >= self.batch_messages / 4
-        return newest < time.time() * 1000 - OLD_MS and not is_full
+        return are_old and not is_full

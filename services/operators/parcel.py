@@ -44,6 +44,8 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     offset: int
     """Of the last message."""
     messages: int
+    appended: Instant
+    """When the last message was."""
     headers: BatchHeaders
     """Of one message, or what they say of all together."""
     contexts: list[Context]

@@ -110,7 +110,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         .option("kafka.fetch.max.wait.ms", "10")
         .option("maxOffsetsPerTrigger", settings.batch_messages)
         .load()
-        .select(*INPUT)
+        .selectExpr(*INPUT)
         .coalesce(tasks)
     )
     parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)

@@ -21,10 +21,10 @@ from stairwise.platform import telemetry, topics
 from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.platform.plans import PlanLog
 from stairwise.platform.telemetry import MAX_LINKS
-from stairwise.schema import DAWN, Stream
+from stairwise.schema import DAWN, Instant, Stream
 from stairwise.streams.partition import split
 
-INPUT = ("topic", "partition", "offset", "value", "headers")
+INPUT = ("topic", "partition", "offset", "value", "headers", "unix_millis(timestamp) AS appended")
 OUTPUT = pa.schema([("shard", pa.int32()), ("parcel", pa.binary())])
 OUTPUT_DDL = "shard int, parcel binary"
 
@@ -43,14 +43,16 @@ class Message:
     value: bytes
     headers: BatchHeaders
     traceparent: str = ""
+    appended: Instant = DAWN
+    """When, by Kafka's clock."""
 
     @staticmethod
     def of(row: dict[str, Any]) -> Message:
         """As Spark's source tells it."""
         raw = {header["key"]: header["value"] for header in row["headers"]}
         context = raw.get(telemetry.TRACEPARENT, b"").decode()
-        value = row["value"] or b""
-        return Message(row["topic"], row["partition"], row["offset"], value, BatchHeaders.decode(raw), context)
+        place, value = (row["topic"], row["partition"], row["offset"]), row["value"] or b""
+        return Message(*place, value, BatchHeaders.decode(raw), context, row["appended"])
 
 
 def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -101,7 +103,7 @@ def parcels_of(run: Sequence[Message], plans: PlanLog, shards: int) -> Iterator[
     contexts = [Context(message.headers.lowest, message.traceparent) for message in run if message.traceparent]
     for shard in range(shards):
         place = (last.topic, last.partition, last.offset)
-        yield shard, Parcel(*place, len(run), headers, contexts[:MAX_LINKS], cuts[shard])
+        yield shard, Parcel(*place, len(run), last.appended, headers, contexts[:MAX_LINKS], cuts[shard])
 
 
 def _together(run: Sequence[BatchHeaders]) -> BatchHeaders:

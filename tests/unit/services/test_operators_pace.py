@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from services.operators.pace import APART, MANY_ROWS, Pace
@@ -11,9 +9,10 @@ from services.operators.parcel import Parcel
 from stairwise.platform.batches import BatchHeaders
 
 
-def parcel(rows: int = MANY_ROWS, age: float = 60.0, messages: int = 4) -> Parcel:
-    at = int((time.time() - age) * 1000)
-    return Parcel("s.s.1", 0, 7, messages, BatchHeaders(1, 0, rows, at - 1, at - 2, at - 1, at), [], [])
+def parcel(rows: int = MANY_ROWS, age: int = 60_000, messages: int = 4) -> Parcel:
+    """Whose rows had happened ``age`` milliseconds before they came."""
+    at = 1_700_000_000_000
+    return Parcel("s.s.1", 0, 7, messages, at + age, BatchHeaders(1, 0, rows, at - 1, at - 2, at - 1, at), [], [])
 
 
 def test_the_next_micro_batch_of_old_rows_waits() -> None:
@@ -25,7 +24,7 @@ def test_the_next_micro_batch_of_old_rows_waits() -> None:
 @pytest.mark.parametrize(
     "following",
     [
-        pytest.param(parcel(age=1.0), id="rows that happen now"),
+        pytest.param(parcel(age=1_000), id="rows that happen now"),
         pytest.param(parcel(rows=MANY_ROWS - 1), id="few rows"),
         pytest.param(parcel(messages=100), id="a full micro-batch"),
         pytest.param(parcel(rows=0), id="none"),
