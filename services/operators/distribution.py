@@ -1,7 +1,8 @@
 """How a query's rows are spread over the shards.
 
 A query that groups by a key runs on every shard, each with the keys that hash to it. One without runs whole on
-one shard, which its signature chooses. Queries with the same distribution share the rows that are sent.
+one shard, which its signature chooses, and where there is but one shard, all do. Queries with the same distribution
+share the rows that are sent.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Distribution:
 
 
 def distribution_of(registered: Registered, shards: int) -> Distribution:
-    column = _common_key(registered)
+    column = _common_key(registered) if shards > 1 else None
     if column is not None:
         return Distribution(column)
     return Distribution(None, zlib.crc32(registered.signature.encode()) % shards)

@@ -1,6 +1,6 @@
-"""What stage 1 sends to stage 2: for each message of ``s.*`` and each shard, one parcel.
+"""What stage 1 sends to stage 2: for each run of messages of a partition of ``s.*`` and each shard, one parcel.
 
-Every shard gets the headers of every message, so that all of them see the same watermarks and plan versions; of
+Every shard gets what the headers of all messages say, so that all of them see the same watermarks and plan versions; of
 the rows each gets only its own, once for each distribution however many queries share it.
 """
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stairwise.operators.contract import Batch
 from stairwise.platform.batches import BatchHeaders, decode_rows
-from stairwise.schema import Stream
+from stairwise.schema import Instant, Stream
 
 Place = str
 """A topic partition, ``topic/partition``: a key that JSON and msgpack can have."""
@@ -23,20 +23,29 @@ def place_of(topic: str, partition: int) -> Place:
 
 
 class Cut(msgspec.Struct, frozen=True, array_like=True):
-    """A shard's rows of one message for one distribution."""
+    """A shard's rows of one run for one distribution."""
 
     distribution: str
     rows: bytes
     sequence: bytes
-    """The rows' sequence numbers; empty where they are consecutive from the message's first."""
+    """The rows' sequence numbers; empty where they are consecutive from the run's first."""
+
+
+class Context(msgspec.Struct, frozen=True, array_like=True):
+    """The trace of a message, with the lowest time among its rows."""
+
+    lowest: Instant
+    traceparent: str
 
 
 class Parcel(msgspec.Struct, frozen=True, array_like=True):
     topic: str
     partition: int
     offset: int
+    """Of the last message."""
     headers: BatchHeaders
-    traceparent: str
+    """Of one message, or what they say of all together."""
+    contexts: list[Context]
     cuts: list[Cut]
 
     @property
@@ -63,7 +72,7 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
 
 
 def cut_rows(distribution: str, rows: pa.RecordBatch, chosen: np.ndarray, first: int) -> Cut:
-    """The chosen rows of a message whose first row has the sequence number ``first``."""
+    """The chosen rows of a run whose first row has the sequence number ``first``."""
     kept = rows.take(pa.array(chosen))
     return Cut(distribution, bytes(kept.serialize()) if len(chosen) else b"", (chosen + first).tobytes())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from services.operators import stage2
+from services.operators.checkpoint import claim
 from services.operators.stage1 import INPUT, OUTPUT_DDL, stage1
 from stairwise.platform import kafka, topics
 from stairwise.platform.config import Settings
@@ -34,8 +34,10 @@ CONFIGURATION = {
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.kafka.consumer.cache.capacity": "4096",  # one for each topic partition, or it is made anew each batch
-    "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "1g",
+    # Python does the work by the row; the JVM plans and passes on. Its optimising compiler never earns what it costs
+    # there (half of the JVM's CPU time for minutes), and collectors that run beside the tasks take their cores.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     # What Spark shows of a query's options must not show how it logs in.
     "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore",
 }
@@ -75,6 +77,7 @@ def session(settings: Settings) -> SparkSession:
             builder = builder.config(name, value)
     for name, value in CONFIGURATION.items():
         builder = builder.config(name, value)
+    builder = builder.config("spark.sql.shuffle.partitions", str(settings.shards))  # both are part of the checkpoint
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -90,7 +93,11 @@ def checkpoint(settings: Settings) -> Path:
 
 def start(spark: SparkSession, settings: Settings) -> Any:
     """Start the query, from its checkpoint if there is one."""
+    claim(checkpoint(settings), settings.shards)
     reaching = _reaching(settings.brokers)
+    # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages, which
+    # leaves Spark nothing to shuffle.
+    tasks = spark.sparkContext.defaultParallelism if settings.shards > 1 else 1
     source = (
         spark.readStream.format("kafka")
         .options(**reaching)
@@ -103,17 +110,19 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         .option("kafka.fetch.max.wait.ms", "10")
         .option("maxOffsetsPerTrigger", settings.batch_messages)
         .load()
-        .select(*INPUT)
-        .coalesce(spark.sparkContext.defaultParallelism)  # a task for each core, not for each topic partition
+        .selectExpr(*INPUT)
+        .coalesce(tasks)
     )
     parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)
-    processor = stage2.ShardProcessor(settings.brokers, settings.shards, uuid.uuid4().hex)
+    processor = stage2.ShardProcessor(settings, checkpoint(settings))
     reports = parcels.groupBy("shard").transformWithStateInPandas(processor, stage2.OUTPUT_DDL, "Append", "None")
     return (
         _messages(reports)
         .writeStream.format("kafka")
         .options(**reaching)
-        .option("kafka.max.request.size", "8388608")
+        # Of a report before it is compressed; the broker's own limit is for what is left of it.
+        .option("kafka.max.request.size", str(4 * kafka.MAX_MESSAGE))
+        .option("kafka.buffer.memory", str(8 * kafka.MAX_MESSAGE))
         .option("kafka.compression.type", "lz4")
         .option("checkpointLocation", str(checkpoint(settings)))
         .outputMode("append")

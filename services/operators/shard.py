@@ -19,14 +19,14 @@ reported is a function of the topics, and not of which partition was read first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
-from services.operators.parcel import Parcel, Place, place_of
+from services.operators.parcel import Context, Parcel, Place, place_of
 from stairwise.expressions.faults import Faults
 from stairwise.operators.contract import Report
 from stairwise.operators.store import Store, Within
@@ -44,6 +44,8 @@ class _Partition(msgspec.Struct):
 
     offset: int = -1
     version: int = 0
+    rows: int = 0
+    """How many have come."""
     watermark: Instant = DAWN
     sealed: bool = False
 
@@ -60,8 +62,8 @@ class _Course(msgspec.Struct):
     """The watermarks of what is in; empty while there is no query."""
     held: dict[Place, list[bytes]] = {}
     """What came from partitions that have come to the next turn."""
-    contexts: list[tuple[Instant, str]] = []
-    """Traces of rows that no report has shown yet, with the lowest time among the rows."""
+    contexts: list[Context] = []
+    """Traces of rows that no report has shown yet."""
 
 
 class _State(msgspec.Struct):
@@ -103,13 +105,14 @@ class Shard:
         self._readings: dict[str, _Reading] = {}
 
     def take(self, parcel: Parcel, plans: PlanLog) -> None:
-        """The next message of a partition; one that was taken before is passed over."""
+        """What follows in a partition; what was taken before is passed over."""
         partition = self._state.partitions.setdefault(parcel.place, _Partition())
         if parcel.offset <= partition.offset:
             return
         if parcel.headers.version > partition.version:
             self._meet(partition.version, parcel, plans)
         partition.offset, partition.version = parcel.offset, parcel.headers.version
+        partition.rows = parcel.headers.sequence + parcel.headers.rows
         partition.watermark, partition.sealed = parcel.headers.watermark, parcel.headers.sealed
         for signature, course in self._state.courses.items():
             if parcel.place in self._reading(signature, plans).streams:
@@ -161,8 +164,7 @@ class Shard:
         reading = self._reading(signature, plans)
         for cut in parcel.only(reading.distribution).cuts:
             self._evaluation(signature, course, plans).insert(parcel.batch(cut, reading.streams[parcel.place]))
-            if parcel.traceparent and len(course.contexts) < MAX_LINKS:
-                course.contexts.append((parcel.headers.lowest, parcel.traceparent))
+            course.contexts += parcel.contexts[: MAX_LINKS - len(course.contexts)]
         course.reached[parcel.place] = DUSK if parcel.headers.sealed else parcel.headers.watermark
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
@@ -181,11 +183,12 @@ class Shard:
         """Every partition stands at the turn: queries leave and join."""
         heads = {place: Parcel.decode(blobs[0]) for place, blobs in course.held.items()}
         watermarks = {place: head.headers.previous for place, head in heads.items()}
-        over = [place for place in self._reading(signature, plans).streams if place not in heads]
+        streams = self._reading(signature, plans).streams
+        over = [place for place in streams if place not in heads]
         at = Alignment(
             lowest=min(watermarks.values()),
             highest=max(*watermarks.values(), *(self._state.partitions[place].watermark for place in over), DAWN),
-            before=_rows_before(heads.values()),
+            before=self._rows_before(streams, heads),
         )
         if course.reached:
             yield from self._reports(signature, course, at.lowest, plans)
@@ -204,6 +207,14 @@ class Shard:
         elif is_shared:
             yield Outgoing(headers, lives=lives)
         self._release(signature, course, plans)
+
+    def _rows_before(self, streams: Mapping[Place, Stream], heads: Mapping[Place, Parcel]) -> dict[str, int]:
+        """How many rows of each stream came before the turn: all of them, of a partition that is sealed."""
+        before: dict[str, int] = {}
+        for place, stream in streams.items():
+            rows = heads[place].headers.sequence if place in heads else self._state.partitions[place].rows
+            before[stream.name] = before.get(stream.name, 0) + rows
+        return before
 
     def _release(self, signature: str, course: _Course, plans: PlanLog) -> None:
         """Take in what was held, up to the next turn."""
@@ -226,8 +237,8 @@ class Shard:
         evaluation = self._evaluation(signature, course, plans)
         headers = replace(self._headers(signature, course), horizon=evaluation.horizon)
         for report in evaluation.advance(limit):
-            shown = [c for lowest, c in course.contexts if lowest <= report.time]
-            course.contexts = [(t, c) for t, c in course.contexts if t > report.time]
+            shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
+            course.contexts = [c for c in course.contexts if c.lowest > report.time]
             yield Outgoing(replace(headers, time=report.time, ordinal=report.ordinal), report, shown)
 
     def _headers(self, signature: str, course: _Course) -> ReportHeaders:
@@ -270,12 +281,3 @@ class Shard:
 
 def _prefix(signature: str) -> bytes:
     return b"q/" + signature.encode() + b"/"
-
-
-def _rows_before(heads: Iterable[Parcel]) -> dict[str, int]:
-    """How many rows of each stream came before these."""
-    before: dict[str, int] = {}
-    for head in heads:
-        stream, _ = topics.parse_sequenced(head.topic)
-        before[stream] = before.get(stream, 0) + head.headers.sequence
-    return before

@@ -1,24 +1,56 @@
-"""Stage 1, per topic partition: decode a message, split its rows by shard, pass on what every shard must know."""
+"""Stage 1, per topic partition: read messages, split their rows by shard, pass on what every shard must know.
+
+Messages that follow each other in a partition travel on together, as one run: what a parcel costs does not depend on
+how often ingest wrote, and small messages are what it writes to be quick.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 
 from services.operators.distribution import Distribution, distribution_of
-from services.operators.parcel import Cut, Parcel, cut_rows
-from services.operators.worker import plans_upto
+from services.operators.parcel import Context, Cut, Parcel, cut_rows
+from services.operators.worker import plans_upto, settle
 from stairwise.platform import telemetry, topics
-from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.platform.plans import PlanLog
-from stairwise.schema import Stream
+from stairwise.platform.telemetry import MAX_LINKS
+from stairwise.schema import DAWN, Stream
 from stairwise.streams.partition import split
 
 INPUT = ("topic", "partition", "offset", "value", "headers")
 OUTPUT = pa.schema([("shard", pa.int32()), ("parcel", pa.binary())])
 OUTPUT_DDL = "shard int, parcel binary"
+
+RUN_ROWS = 1 << 16
+RUN_BYTES = 4 << 20
+"""How much travels together at the most: what costs little by the row, and passes through Spark in one piece."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of ``s.*``."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: bytes
+    headers: BatchHeaders
+    traceparent: str = ""
+
+    @staticmethod
+    def of(row: dict[str, Any]) -> Message:
+        """As Spark's source tells it."""
+        raw = {header["key"]: header["value"] for header in row["headers"]}
+        context = raw.get(telemetry.TRACEPARENT, b"").decode()
+        place, value = (row["topic"], row["partition"], row["offset"]), row["value"] or b""
+        return Message(*place, value, BatchHeaders.decode(raw), context)
 
 
 def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -28,64 +60,93 @@ def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], It
         for batch in batches:
             numbers: list[int] = []
             parcels: list[bytes] = []
-            for row in batch.to_pylist():
-                headers = {h["key"]: h["value"] for h in row["headers"]}
-                version = int(headers["version"])
-                for shard, parcel in parcels_of(row, headers, plans_upto(brokers, version), shards):
+            for run in runs(map(Message.of, batch.to_pylist())):
+                for shard, parcel in parcels_of(run, plans_upto(brokers, run[0].headers.version), shards):
                     numbers.append(shard)
                     parcels.append(parcel.encode())
             yield pa.record_batch([pa.array(numbers, pa.int32()), pa.array(parcels, pa.binary())], schema=OUTPUT)
+        settle()
 
     return each
 
 
-def parcels_of(
-    row: dict[str, object], raw: dict[str, bytes], plans: PlanLog, shards: int
-) -> Iterator[tuple[int, Parcel]]:
-    """One message as a parcel for each shard."""
-    headers = BatchHeaders.decode(raw)
-    topic = str(row["topic"])
-    name, incarnation = topics.parse_sequenced(topic)
-    catalogue = plans.at(headers.version)
-    stream = catalogue.streams.get(name)
-    value = row["value"]
+def runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """Messages of one partition and one plan version that follow each other."""
+    run: list[Message] = []
+    rows = size = 0
+    for message in messages:
+        rows, size = rows + message.headers.rows, size + len(message.value)
+        if run and (not _follows(run[-1], message) or rows > RUN_ROWS or size > RUN_BYTES):
+            yield run
+            run, rows, size = [], message.headers.rows, len(message.value)
+        run.append(message)
+    if run:
+        yield run
+
+
+def _follows(last: Message, message: Message) -> bool:
+    one, other = (last.topic, last.partition), (message.topic, message.partition)
+    return one == other and last.headers.version == message.headers.version
+
+
+def parcels_of(run: Sequence[Message], plans: PlanLog, shards: int) -> Iterator[tuple[int, Parcel]]:
+    """A run of messages as a parcel for each shard."""
+    last, headers = run[-1], _together([message.headers for message in run])
+    name, incarnation = topics.parse_sequenced(last.topic)
+    stream = plans.at(headers.version).streams.get(name)
     cuts: list[list[Cut]] = [[] for _ in range(shards)]
     if headers.rows and stream is not None and stream.incarnation == incarnation:
         wanted = _wanted(plans, headers.version, name, shards)
-        cuts = _cuts(value if isinstance(value, bytes) else b"", stream, headers, wanted, shards)
-    context = raw.get(telemetry.TRACEPARENT, b"").decode()
+        cuts = _cuts([message.value for message in run if message.value], stream, headers, wanted, shards)
+    contexts = [Context(message.headers.lowest, message.traceparent) for message in run if message.traceparent]
     for shard in range(shards):
-        yield (
-            shard,
-            Parcel(topic, int(str(row["partition"])), int(str(row["offset"])), headers, context, cuts[shard]),
-        )
+        place = (last.topic, last.partition, last.offset)
+        yield shard, Parcel(*place, headers, contexts[:MAX_LINKS], cuts[shard])
 
 
-_found: dict[tuple[int, int, str, int], set[Distribution]] = {}
+def _together(run: Sequence[BatchHeaders]) -> BatchHeaders:
+    """What the headers of messages that follow each other say of all of them."""
+    filled = [headers for headers in run if headers.rows]
+    return replace(
+        run[-1],
+        sequence=run[0].sequence,
+        previous=run[0].previous,
+        rows=sum(headers.rows for headers in filled),
+        lowest=min((headers.lowest for headers in filled), default=DAWN),
+        highest=max((headers.highest for headers in filled), default=DAWN),
+    )
+
+
+_found: WeakKeyDictionary[PlanLog, dict[tuple[int, str, int], set[Distribution]]] = WeakKeyDictionary()
 
 
 def _wanted(plans: PlanLog, version: int, stream: str, shards: int) -> set[Distribution]:
     """How the queries over a stream want its rows at a plan version: found out once, however many they are."""
-    key = (id(plans), version, stream, shards)
-    if key not in _found:
+    found = _found.setdefault(plans, {})
+    key = (version, stream, shards)
+    if key not in found:
         catalogue = plans.at(version)
         readers = (r for r in catalogue.readers(catalogue.streams[stream]) if not r.query.by_lookups)
-        _found[key] = {distribution_of(registered, shards) for registered in readers}
-    return _found[key]
+        found[key] = {distribution_of(registered, shards) for registered in readers}
+    return found[key]
 
 
 def _cuts(
-    value: bytes, stream: Stream, headers: BatchHeaders, wanted: set[Distribution], shards: int
+    values: Sequence[bytes], stream: Stream, headers: BatchHeaders, wanted: set[Distribution], shards: int
 ) -> list[list[Cut]]:
-    """For each shard, its rows: whole messages as they came, split ones taken apart once per column."""
+    """For each shard, its rows: whole runs as they came, split ones taken apart once per column."""
     cuts: list[list[Cut]] = [[] for _ in range(shards)]
     columns = sorted({d.column for d in wanted if d.column is not None})
-    rows = decode_rows(value, stream) if columns else None
+    alone = sorted({d.shard for d in wanted if d.shard is not None})
+    if columns or (alone and len(values) > 1):
+        rows = pa.concat_batches([decode_rows(value, stream) for value in values])
     for column in columns:
         shard_of_row = split(rows, column, shards, 0)
         for shard in range(shards):
             chosen = np.flatnonzero(shard_of_row == shard)
             cuts[shard].append(cut_rows(Distribution(column).name, rows, chosen, headers.sequence))
-    for shard in sorted({d.shard for d in wanted if d.shard is not None}):
-        cuts[shard].append(Cut(Distribution(None, shard).name, value, b""))
+    if alone:
+        whole = values[0] if len(values) == 1 else encode_rows(rows)
+        for shard in alone:
+            cuts[shard].append(Cut(Distribution(None, shard).name, whole, b""))
     return cuts

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 from opentelemetry.trace import SpanKind
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from services.operators.checkpoint import foreign
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
-from services.operators.worker import plans_upto, start_telemetry
+from services.operators.worker import plans_upto, settle, start_telemetry
 from stairwise.platform import telemetry, topics
+from stairwise.platform.config import Settings
 from stairwise.platform.reports import ReportHeaders, encode_report
 
 HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), telemetry.TRACEPARENT]
@@ -69,10 +73,11 @@ class SparkPages:
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, brokers: str, shards: int, run: str) -> None:
-        self._brokers = brokers
-        self._shards = shards
-        self._run = run
+    def __init__(self, settings: Settings, checkpoint: Path) -> None:
+        self._brokers = settings.brokers
+        self._shards = settings.shards
+        self._checkpoint = checkpoint
+        self._run = uuid.uuid4().hex
 
     def init(self, handle: Any) -> None:
         start_telemetry()
@@ -98,7 +103,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             yield _frame(outgoing)
 
     def close(self) -> None:
-        """Nothing to close: Spark owns the state."""
+        """The end of the task."""
+        settle()
 
     def _shard(self, number: int) -> tuple[Shard, SparkPages]:
         committed = self._stamp.get()
@@ -108,7 +114,10 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         store = SparkPages()
         if committed is not None:
             store.load(self._pages)
-        return Shard(number, self._shards, store), store
+        try:
+            return Shard(number, self._shards, store), store
+        except msgspec.DecodeError as error:
+            raise foreign(self._checkpoint, str(error)) from error
 
 
 def _count_faults(number: int, shard: Shard) -> None:

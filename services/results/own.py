@@ -85,7 +85,7 @@ class OwnFeed:
         last = await self._feed.last_before(until)
         if last is None:
             return None
-        time = last.position[0] if last.position < until else until[0] - 1
+        time = last.position[0]
         due = max(time - (time - frame.offset) % frame.slide for frame in self._frames)
         found = await self._feed.last_before(just_after((due, 0)))
         if found is None or found.position != (due, 0):

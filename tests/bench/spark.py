@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 from services.windows.registry import Registry
 from stairwise.platform import kafka, topics
+from stairwise.platform.config import Settings
 from stairwise.schema import Stream
 from stairwise.system.broker import Broker
 from stairwise.system.installation import find_installation
 from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
 from tests.bench import spark_backlog as backlog
-from tests.bench.report import PLOTS, Goal, conclude
+from tests.bench import spark_latency as latency
+from tests.bench.ending import end_in_order, undisturbed
+from tests.bench.report import HEAD, PLOTS, Goal, as_text, conclude
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -39,6 +46,9 @@ SMALL_MESSAGES = 160
 OWN_SECONDS = 120.0
 OWN = {1: "4g", 10: "8g", 50: "14g"}
 """How many of Spark's own windows with how much memory."""
+LIVE_WARM = 20
+LIVE_SECONDS = 60
+"""For how long rows flow while delays are measured."""
 
 
 @contextmanager
@@ -50,7 +60,8 @@ def broker_at(directory: Path) -> Iterator[str]:
         await_healthy(running)
         yield broker.address
     finally:
-        stop(running)
+        with undisturbed():
+            stop(running)
 
 
 class Bench:
@@ -67,7 +78,7 @@ class Bench:
         batches = json.loads(_child("tests.bench.spark_ours", arguments))[WARM_UP:]
         rate = _rate(sum(taken for taken, _ in batches), sum(spent for _, spent in batches) / 1000)
         self._forget(stream)
-        print(f"  {what}: {rate / 1e6:.2f} M rows/s", flush=True)
+        say(f"  {what}: {rate / 1e6:.2f} M rows/s")
         return rate
 
     def own(self, windows: Sequence[tuple[int, int]]) -> float:
@@ -79,8 +90,28 @@ class Bench:
         done = json.loads(_child("tests.bench.spark_windows", [*arguments, json.dumps(windows)]))
         rate = _rate(done["messages"], done["seconds"])
         self._forget(stream)
-        print(f"  Spark's own, {len(windows)} windows with {memory} of memory: {rate:,.0f} rows/s", flush=True)
+        say(f"  Spark's own, {len(windows)} windows with {memory} of memory: {rate:,.0f} rows/s")
         return rate
+
+    def delays(self) -> tuple[np.ndarray, dict[str, float]]:
+        """Milliseconds from append to append for each report, and where those of a micro-batch go."""
+        stream = self._written(["TUMBLE 1 SECOND"], 0)
+        feed = latency.Feed(self.brokers, stream, self.registry.catalogue.version)
+        stopping = threading.Event()
+        feeding = threading.Thread(target=feed.run, args=(stopping,))
+        feeding.start()
+        try:
+            place = self.directory / f"run{self._runs}"
+            seconds = str(LIVE_WARM + LIVE_SECONDS)
+            phases = json.loads(_child("tests.bench.spark_ours", [self.brokers, str(place), "0", "400", seconds]))
+        finally:
+            stopping.set()
+            feeding.join()
+        (query,) = (r for r in self.registry.catalogue.queries.values() if stream in r.query.streams)
+        reports = latency.appended(self.brokers, query.signature, Settings().shards)
+        delays = [reports[at] - feed.due[at] for at in sorted(reports.keys() & feed.due.keys())]
+        self._forget(stream)
+        return np.array(delays[-LIVE_SECONDS:]), phases
 
     def _written(self, windows: Sequence[str], messages: int) -> Stream:
         self._runs += 1
@@ -93,6 +124,10 @@ class Bench:
         names = [name for name, r in self.registry.catalogue.queries.items() if stream in r.query.streams]
         self.registry.execute("".join(f"DROP QUERY {name}; " for name in names) + f"DROP STREAM {stream.name}")
         topics.delete(kafka.admin(self.brokers), topics.topics_of(stream))
+
+
+def say(what: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def _rate(messages: float, seconds: float) -> float:
@@ -111,26 +146,74 @@ def windows_of(pairs: Sequence[tuple[int, int]]) -> list[str]:
     return [f"RANGE {w} SECONDS SLIDE {b} SECONDS" for w, b in pairs]
 
 
+def delay_goals(bench: Bench) -> tuple[list[Goal], str]:
+    say(f"delays at {latency.RATE:,} rows a second")
+    delays, phases = bench.delays()
+    p50, p99 = np.percentile(delays, [50, 99])
+    rate = f"append to append at {latency.RATE:,} rows a second"
+    goals = [
+        Goal(f"{rate}, p50", "< 1,000 ms", f"{p50:,.0f} ms", bool(p50 < 1000)),
+        Goal(f"{rate}, p99", "< 2,000 ms", f"{p99:,.0f} ms", bool(p99 < 2000)),
+    ]
+    where = " | ".join(f"{phases[phase]:.0f}" for phase in sorted(phases))
+    head = f"| {' | '.join(sorted(phases))} |\n|{'---|' * len(phases)}"
+    return goals, f"Where the milliseconds of a micro-batch go, on average:\n\n{head}\n| {where} |"
+
+
+def drained(bench: Bench, counts: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
+    say(f"draining {MESSAGES * backlog.ROWS_PER_MESSAGE:,} rows")
+    abrupt = {n: bench.ours(f"abrupt, {n:,} windows", backlog.abrupt(n)) for n in counts}
+    return abrupt, {n: bench.ours(f"all different, {n:,} windows", backlog.different(n)) for n in counts}
+
+
+def compared(bench: Bench) -> tuple[dict[int, float], dict[int, float]]:
+    say(f"beside Spark's own windows, {SMALL_BATCH} messages in a batch")
+    ours, own = {}, {}
+    for count in OWN:
+        pairs = backlog.usual(count)
+        ours[count] = bench.ours(f"ours, {count} windows", windows_of(pairs), SMALL_MESSAGES, SMALL_BATCH)
+        own[count] = bench.own(pairs)
+    return ours, own
+
+
+def times(name: str, ours: float, own: float, wanted: int) -> Goal:
+    return Goal(name, f"≥ {wanted} ×", f"{ours / own:.0f} ×", ours >= wanted * own)
+
+
+def one_part(bench: Bench, part: str) -> int:
+    """One part alone, its goals on the terminal; the page of figures stays as it is."""
+    goals: list[Goal] = []
+    if part == "delay":
+        goals, where = delay_goals(bench)
+        print(where)
+    elif part == "own":
+        ours, own = compared(bench)
+        goals = [times(f"{count} windows beside Spark's own", ours[count], own[count], 20) for count in OWN]
+    else:
+        bench.ours(f"abrupt, {int(part):,} windows", backlog.abrupt(int(part)))
+    print(as_text([HEAD, *(goal.row for goal in goals)]))
+    return 0 if all(goal.is_met for goal in goals) else 1
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Operators on Spark: throughput and delay.")
+    parser.add_argument("--only", metavar="WINDOWS|own|delay", help="one part; the page of figures stays as it is")
+    only = parser.parse_args().only
+    end_in_order()
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as name, broker_at(Path(name)) as brokers:
         bench = Bench(brokers, Path(name))
-        print(f"draining {ROWS:,} rows", flush=True)
-        abrupt = {n: bench.ours(f"abrupt, {n:,} windows", backlog.abrupt(n)) for n in COUNTS}
-        different = {n: bench.ours(f"all different, {n:,} windows", backlog.different(n)) for n in COUNTS}
-        print(f"beside Spark's own windows, {SMALL_BATCH} messages in a batch", flush=True)
-        own, ours = {}, {}
-        for count in OWN:
-            pairs = backlog.usual(count)
-            ours[count] = bench.ours(f"ours, {count} windows", windows_of(pairs), SMALL_MESSAGES, SMALL_BATCH)
-            own[count] = bench.own(pairs)
+        if only is not None:
+            return one_part(bench, only)
+        abrupt, different = drained(bench, COUNTS)
+        ours, own = compared(bench)
+        delays, where = delay_goals(bench)
     plot(abrupt, different)
     ratio = abrupt[10_000] / abrupt[1]
     goals = [
         Goal("10,000 windows (abrupt) beside one", "≥ 85 %", f"{ratio:.0%}", ratio >= 0.85),
-        Goal(
-            "one window, 60 s by 1 s, beside Spark's own", "≥ 20 ×", f"{ours[1] / own[1]:.0f} ×", ours[1] >= 20 * own[1]
-        ),
-        Goal("50 windows beside Spark's own", "≥ 100 ×", f"{ours[50] / own[50]:.0f} ×", ours[50] >= 100 * own[50]),
+        times("one window, 60 s by 1 s, beside Spark's own", ours[1], own[1], 20),
+        times("50 windows beside Spark's own", ours[50], own[50], 100),
+        *delays,
     ]
     text = f"""
 {ROWS / 1e6:.0f} million rows in Arrow messages of {backlog.ROWS_PER_MESSAGE:,}, {backlog.KEYS:,} keys, SUM by key,
@@ -148,12 +231,10 @@ Beside Spark's own `window()`, one streaming query for each window, with the sam
 {chr(10).join(f"| {n} | {ours[n]:,.0f} | {own[n]:,.0f} | {OWN[n]} |" for n in OWN)}
 
 ![rows a second against the number of windows](plots/spark.svg)
+
+{where}
 """
     return conclude("spark", "Operators on Spark", text, goals)
-
-
-def _times(name: str, ours: float, own: float, wanted: int) -> Goal:
-    return Goal(name, f"≥ {wanted} ×", f"{ours / own:.0f} ×", ours >= wanted * own)
 
 
 def plot(abrupt: dict[int, float], different: dict[int, float]) -> None:

@@ -1,6 +1,9 @@
-"""Operators over a backlog, in a process of its own: prints how each micro-batch went, as JSON.
+"""Operators in a process of its own, over a backlog or over what comes.
 
-python -m tests.bench.spark_ours BROKERS DIRECTORY MESSAGES MESSAGES_PER_BATCH
+    python -m tests.bench.spark_ours BROKERS DIRECTORY MESSAGES MESSAGES_PER_BATCH [SECONDS]
+
+Prints as JSON how each micro-batch went, messages taken and milliseconds; with SECONDS, for which it then runs, the
+milliseconds of each phase of a micro-batch, on average.
 """
 
 from __future__ import annotations
@@ -20,16 +23,23 @@ def main() -> None:
     pipeline.make_topics(settings)
     spark = pipeline.session(settings)
     query = pipeline.start(spark, settings)
-    batches: dict[int, tuple[int, int]] = {}
-    while sum(taken for taken, _ in batches.values()) < messages:
+    seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 0.0
+    until = time.monotonic() + seconds
+    taken: dict[int, int] = {}
+    spent: dict[int, dict[str, int]] = {}
+    while sum(taken.values()) < messages or time.monotonic() < until:
         if not query.isActive:
             raise SystemExit(str(query.exception()))
         for progress in query.recentProgress:
             if progress["numInputRows"]:
-                spent = progress["durationMs"]["triggerExecution"]
-                batches[progress["batchId"]] = progress["numInputRows"], spent
+                taken[progress["batchId"]] = progress["numInputRows"]
+                spent[progress["batchId"]] = progress["durationMs"]
         time.sleep(0.2)
-    print(json.dumps([batches[number] for number in sorted(batches)]))
+    if seconds:
+        late = sorted(spent)[len(spent) // 2 :]
+        print(json.dumps({phase: sum(spent[n].get(phase, 0) for n in late) / len(late) for phase in spent[late[-1]]}))
+    else:
+        print(json.dumps([(taken[number], spent[number]["triggerExecution"]) for number in sorted(taken)]))
     while query.status["isTriggerActive"]:
         time.sleep(0.02)
     query.stop()

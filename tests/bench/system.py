@@ -1,9 +1,8 @@
 """The whole system, from one JSON object a message to final results at a subscriber (``make bench-system``).
 
-Counts the CPU seconds of ingest, windows, operators (Spark's JVM and its Python workers) and results, not those of the
-broker, the producer and the subscriber. A case that takes too long is stopped; what it costs is then told by the events
-whose results had become final. Operators evaluates query by query for now: the cases of many windows say what that
-costs.
+Counts the CPU seconds of ingest, windows, operators (its driver, Spark's JVM and its Python workers) and results, not
+those of the broker, the producer and the subscriber. A case that takes too long is stopped; what it costs is then told
+by the events whose results had become final.
 """
 
 from __future__ import annotations
@@ -16,18 +15,22 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import psutil
+from prometheus_client.parser import text_string_to_metric_families
 
 from stairwise.client import Client, Update
 from stairwise.errors import StairwiseError
 from stairwise.platform import kafka, topics
 from stairwise.system import state
+from tests.bench.ending import end_in_order, undisturbed
 from tests.bench.report import HEAD, Goal, as_text, conclude
 
 START = 1_700_000_000_000
@@ -86,43 +89,58 @@ class Case:
         return f"| {self.windows:,} | {' | '.join(each)} | {self.figure} |"
 
 
-PARTS = ("ingest", "operators", "results", "windows")
+SERVICES = ("ingest", "operators", "results", "windows")
+PARTS = ("ingest", "driver", "Spark's JVM", "Python workers", "results", "windows")
+"""The processes of operators are told apart."""
 
 
 @dataclass
 class Bench:
     directory: Path
     client: Client
-    _seen: dict[int, float] = field(default_factory=dict)
 
     def cpu(self) -> dict[str, float]:
         """CPU seconds so far, by part, of its process and all below it."""
         known = state.read(self.directory)
         assert known is not None
-        found = {}
+        found = dict.fromkeys(PARTS, 0.0)
         for part in known.parts:
-            if part.name in PARTS and part.process is not None:
-                found[part.name] = sum(map(self._spent, _family(part.process.pid)))
+            if part.name in SERVICES and part.process is not None:
+                for process, spent in _family(part.process.pid):
+                    found[_part_of(part.name, process)] += spent
         return found
 
-    def _spent(self, process: psutil.Process) -> float:
-        """Of a process that has ended since, what was known last."""
-        try:
-            times = process.cpu_times()
-            self._seen[process.pid] = times.user + times.system
-        except psutil.NoSuchProcess:
-            pass
-        return self._seen.get(process.pid, 0.0)
+    def averages(self) -> dict[str, float]:
+        """Where the time goes between publisher and subscriber: milliseconds of each step, on average so far."""
+        known = state.read(self.directory)
+        assert known is not None
+        sums: Counter[str] = Counter()
+        for part in known.parts:
+            if part.name in ("ingest", "operators") and part.metrics is not None:
+                with urllib.request.urlopen(part.metrics) as page:
+                    for family in text_string_to_metric_families(page.read().decode()):
+                        for sample in family.samples:
+                            sums[" ".join([sample.name, sample.labels.get("phase", "")]).strip()] += sample.value
+        transactions = sums["stairwise_ingest_transaction_duration_seconds_count"]
+        found = {"ingest: commit": sums["stairwise_ingest_transaction_duration_seconds_sum"] / max(1, transactions)}
+        batches = max(1, sums["stairwise_operators_batches_total"])
+        found["operators: micro-batch"] = sums["stairwise_operators_batch_duration_seconds_sum"] / batches
+        phase = "stairwise_operators_phase_time_seconds_total "
+        found |= {f"… {name.removeprefix(phase)}": spent / batches for name, spent in sums.items() if phase in name}
+        return {name: seconds * 1000 for name, seconds in found.items()}
 
     def case(self, windows: int) -> Case:
         """Declare, warm up, publish, and wait for the last report or for the time to be up."""
         stream = f"load{windows}"
         self._declare(stream, windows)
+        say("  warming up")
         with self.client.subscribe(f"{stream}_0", "earliest", encoding="arrow") as updates:
             progress = _Progress(updates)
-            self._publish(stream, 0, WARM_UP)
+            # As it would come: the JVM is warm after dozens of micro-batches, which a burst would not take.
+            self._publish(stream, 0, WARM_UP, EVENTS_A_SECOND)
             if not progress.reaches(START + (WARM_UP // EVENTS_A_SECOND - 1) * 1_000, PATIENCE):
                 return Case(windows, 0, {}, is_whole=False)
+            say("  measuring")
             before, since = self.cpu(), progress.time
             feeding = threading.Thread(target=self._publish, args=(stream, WARM_UP, EVENTS))
             feeding.start()
@@ -160,10 +178,15 @@ class Bench:
         queries = [f"CREATE QUERY {stream}_{i} AS {_select(stream, kind)};" for i, kind in enumerate(kinds)]
         self.client.execute(_stream(stream) + "\n".join(queries))
 
-    def _publish(self, stream: str, first: int, count: int) -> None:
+    def _publish(self, stream: str, first: int, count: int, rate: int | None = None) -> None:
+        """Events as fast as they can be sent, or so many a second."""
         producer = kafka.producer(self.client.addresses.brokers, linger_ms=20)
         topic = topics.incoming(stream)
+        begun = time.monotonic()
         for number in range(first, first + count):
+            if rate is not None and number % 100 == 0:
+                producer.poll(0)
+                time.sleep(max(0.0, begun + (number - first) / rate - time.monotonic()))
             at, key = START + number * 1_000 // EVENTS_A_SECOND, number * 7 % KEYS
             value = b'{"ts":%d,"k":"key%d","x":%d}' % (at, key, number % 1_009)
             while True:
@@ -199,12 +222,22 @@ class _Progress(threading.Thread):
             return self._changed.wait_for(lambda: self.time >= time_, within)
 
 
-def _family(pid: int) -> list[psutil.Process]:
-    try:
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
+def _family(pid: int) -> Iterator[tuple[psutil.Process, float]]:
+    """A process and all below it, each with its CPU seconds and those of its children that have ended."""
+    parent = psutil.Process(pid)
+    for process in [parent, *parent.children(recursive=True)]:
+        try:
+            yield process, sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+
+
+def _part_of(service: str, process: psutil.Process) -> str:
+    if service != "operators":
+        return service
+    if process.name() == "java":
+        return "Spark's JVM"
+    return "Python workers" if "pyspark.daemon" in process.cmdline() else "driver"
 
 
 def _stream(name: str) -> str:
@@ -235,16 +268,22 @@ def system(directory: Path) -> Iterator[Bench]:
     """All services and a broker, started as a user would."""
     environment = {**os.environ, "STAIRWISE_DIR": str(directory)}
     up, down = [*STAIRWISE, "up", "--detach", "--port-base", "0"], [*STAIRWISE, "down"]
-    subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL)
     try:
+        subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL)
         with Client.connect(directory=directory, environ={}) as client:
             yield Bench(directory, client)
     finally:
-        subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
+        with undisturbed():
+            subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
+
+
+def say(what: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def alone(windows: int) -> Case:
     """A case on a system of its own, so that none pays for the queries of another."""
+    say(f"{windows:,} windows")
     with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
         try:
             return bench.case(windows)
@@ -253,41 +292,50 @@ def alone(windows: int) -> Case:
             return Case(windows, 0, {}, is_whole=False)
 
 
-def delay_goals() -> list[Goal]:
+def delay_goals() -> tuple[list[Goal], str]:
+    """The goals, and a table of where the time goes."""
+    say("delay")
     with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
         p50, p99 = np.percentile(bench.latencies(), [50, 99])
+        averages = bench.averages()
     rate = f"beyond the due time at {EVENTS_A_SECOND:,} rows a second"
-    return [
+    goals = [
         Goal(f"delay {rate}, p50", "< 1,500 ms", f"{p50:,.0f} ms", bool(p50 < 1_500)),
         Goal(f"delay {rate}, p99", "< 3,000 ms", f"{p99:,.0f} ms", bool(p99 < 3_000)),
     ]
+    rows = "\n".join(f"| {step} | {spent:,.0f} |" for step, spent in averages.items())
+    return goals, f"| step | ms on average, start included |\n|---|---|\n{rows}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The cost and the delay of the whole system.")
     parser.add_argument("--only", metavar="WINDOWS|delay", help="one case; the page of figures stays as it is")
     only = parser.parse_args().only
+    end_in_order()
     cases = [alone(windows) for windows in WINDOWS if only in (None, str(windows))]
     goals = [
         Goal(f"{c.windows:,} windows, CPU s per million events", f"≤ {BAR}", c.figure, c.is_whole and c.cost <= BAR)
         for c in cases
     ]
-    goals += delay_goals() if only in (None, "delay") else []
+    steps = ""
+    if only in (None, "delay"):
+        delays, steps = delay_goals()
+        goals += delays
     table = "\n".join(
         [f"| windows | {' | '.join(PARTS)} | all |", f"|{'---|' * (len(PARTS) + 2)}", *(c.row for c in cases)]
     )
     if only is not None:
-        print(table, as_text([HEAD, *(goal.row for goal in goals)]), sep="\n")
+        print(table, steps, as_text([HEAD, *(goal.row for goal in goals)]), sep="\n")
         return 0 if all(goal.is_met for goal in goals) else 1
     text = (
         f"One JSON object a message, {KEYS:,} keys, {EVENTS_A_SECOND:,} events a second of event time; SUM, COUNT, "
         "MIN, MAX by key over windows of up to 60 s that slide by up to 10 s, and one subscriber. CPU seconds per "
-        f"million events after {WARM_UP:,} that warm up, by part; the broker is not counted. A case is stopped after "
-        f"{LIMIT:.0f} s. Operators still evaluates query by query: what many windows cost shows that, not what "
-        f"sharing makes of them (see bench-sharing).\n\n{table}\n\n"
+        f"million events after {WARM_UP:,} at the pace of event time that warm up, by part; the broker is not counted. "
+        f"A case is stopped after "
+        f"{LIMIT:.0f} s.\n\n{table}\n\n"
         "What other systems need for such windows (CPU seconds per million events, warm-up included, measured once on "
         "two cores of the same kind, each as its user would write it; above 100 only an order of magnitude):\n\n"
-        f"{OTHERS}"
+        f"{OTHERS}\n\nWhere the time of a report goes at {EVENTS_A_SECOND:,} rows a second:\n\n{steps}"
     )
     return conclude("system", "The whole system", text, goals)
 

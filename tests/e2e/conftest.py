@@ -178,6 +178,6 @@ def system(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iter
     }
     system = System(directory, environment)
     tracing = ("--tracing",) if has_zipkin() else ()
-    system.ok("up", "--detach", *tracing, "--port-base", "0", within=START_WITHIN)
+    system.ok("up", "--detach", "--shards", "2", *tracing, "--port-base", "0", within=START_WITHIN)
     yield system
     system.ok("down")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
-from services.operators.stage1 import parcels_of
+from services.operators.stage1 import Message, parcels_of, runs
 from services.windows.draft import draft, drafting, records_of
 from stairwise.cql.parser import parse_script
 from stairwise.operators.contract import Report
@@ -78,7 +78,7 @@ class Written:
     partition: int
     batches: list[tuple[int, Rows]]
 
-    def messages(self) -> list[tuple[dict[str, object], dict[str, bytes]]]:
+    def messages(self) -> list[Message]:
         position, messages = Position(), []
         for offset, (version, rows) in enumerate([*self.batches, (len(SCRIPTS), [])]):
             table = [{"ts": ts, "k": k, "v": v} for ts, k, v in rows]
@@ -95,14 +95,9 @@ class Written:
                 highest=max(times, default=-(2**62)),
                 sealed=offset == len(self.batches),
             )
-            value = encode_rows(judged.on_time)
-            row = {"topic": "s.s.1", "partition": self.partition, "offset": offset, "value": value}
-            messages.append((row, dict(headers.encode())))
+            messages.append(Message("s.s.1", self.partition, offset, encode_rows(judged.on_time), headers))
             position = judged.position
         return messages
-
-
-Messages = Sequence[tuple[dict[str, object], dict[str, bytes]]]
 
 
 @dataclass
@@ -123,16 +118,20 @@ class Said:
             assert self.lives.setdefault(identity, life) == life, "every shard says the same"
 
 
-def run(messages: Messages, shards: int, steps: Sequence[bool]) -> Said:
-    """What the shards say; a True step asks and restarts them there."""
+def run(messages: Sequence[Message], shards: int, steps: Sequence[bool]) -> Said:
+    """What the shards say; a True step asks and restarts them there. What comes in between travels together."""
     said = Said()
     last: dict[tuple[str, int], tuple[int, int]] = {}
     stores = [MemoryStore() for _ in range(shards)]
     running = [Shard(n, shards, store) for n, store in enumerate(stores)]
-    for i, (row, raw) in enumerate(messages):
-        for number, parcel in parcels_of(row, raw, PLANS, shards):
-            running[number].take(Parcel.decode(parcel.encode()), PLANS)
+    taken: list[Message] = []
+    for i, message in enumerate(messages):
+        taken.append(message)
         if i == len(messages) - 1 or steps[i % len(steps)]:
+            for together in runs(taken):
+                for number, parcel in parcels_of(together, PLANS, shards):
+                    running[number].take(Parcel.decode(parcel.encode()), PLANS)
+            taken = []
             for number, shard in enumerate(running):
                 for out in shard.advance(PLANS):
                     headers = out.headers
@@ -215,7 +214,7 @@ def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Writ
     queues = [w.messages() for w in written]
     said = run([message for queue in queues for message in queue], 2, [True])
     lines = lines_of(said)
-    rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(*message)]}
+    rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(message)]}
     for registered in PLANS.registered("s", 0, len(SCRIPTS)):
         joined = [first_watermark(queue, registered.version) for queue in queues]
         after = max(joined)
@@ -230,12 +229,13 @@ def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Writ
         assert lines[registered.identity] == [line for line in told if line["time"] <= until]
 
 
-def first_watermark(queue: Messages, version: int) -> int:
+def first_watermark(queue: Sequence[Message], version: int) -> int:
     """The partition's watermark before its first batch with this plan version."""
-    return next(int(raw["previous"]) for _, raw in queue if int(raw["version"]) >= version)
+    return next(message.headers.previous for message in queue if message.headers.version >= version)
 
 
-def oracle_rows(row: dict[str, object], raw: dict[str, bytes]) -> list[OracleRow]:
-    decoded = decode_rows(row["value"], STREAM).to_pylist()
-    first = int(raw["sequence"])
-    return [OracleRow(r["ts"], row["partition"], first + i, (r["ts"], r["k"], r["v"])) for i, r in enumerate(decoded)]
+def oracle_rows(message: Message) -> list[OracleRow]:
+    decoded = decode_rows(message.value, STREAM).to_pylist()
+    first = message.headers.sequence
+    values = [(row["ts"], row["k"], row["v"]) for row in decoded]
+    return [OracleRow(value[0], message.partition, first + i, value) for i, value in enumerate(values)]

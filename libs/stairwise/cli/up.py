@@ -52,7 +52,7 @@ def port_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.IntRange(1, 4096),
     metavar="N",
     envvar="STAIRWISE_SHARDS",
-    help="Shards of the operators.  [default: $STAIRWISE_SHARDS, as last time, else 2]",
+    help="Shards of the operators.  [default: $STAIRWISE_SHARDS, as last time, else 1]",
 )
 @click.option(
     "--port-base",

@@ -18,7 +18,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_RESULTS_STALL_MS | after how long a subscription ends whose client takes nothing, in milliseconds | 30000 |
 | STAIRWISE_LOOKUPS_RETAIN_MS | how far back lookups reach, in milliseconds of event time | 3600000 |
 | STAIRWISE_LOOKUPS_RETAIN_BYTES | how much memory lookups take for one partition, at most | 268435456 |
-| STAIRWISE_SHARDS | into how many shards a signature with a common key is split | 2 |
+| STAIRWISE_SHARDS | into how many shards a signature with a common key is split | 1 |
 | STAIRWISE_BATCH_MESSAGES | how many messages of ``s.*`` a micro-batch of operators takes at the most | 400 |
 | STAIRWISE_METRICS | where Prometheus scrapes this service, ``host:port``; ``none``: nowhere | none |
 | STAIRWISE_LOG | DEBUG, INFO, WARNING or ERROR | INFO |
@@ -111,7 +111,7 @@ class Settings:
     results_stall_ms: int = 30_000
     lookups_retain_ms: int = 3_600_000
     lookups_retain_bytes: int = 256 << 20
-    shards: int = 2
+    shards: int = 1
     batch_messages: int = 400
     metrics: str | None = None
     log_level: str = "INFO"

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stairwise.platform.config import Settings
 from stairwise.system import logs, state
 from stairwise.system.installation import Installation
 from stairwise.system.layout import Layout, choose_ports, inherited
@@ -24,7 +25,7 @@ from stairwise.system.processes import Identity
 from stairwise.system.state import Lock, SystemState
 from stairwise.system.supervisor import Supervisor
 
-DEFAULT_SHARDS = 2
+DEFAULT_SHARDS = Settings.shards
 
 
 @dataclass(frozen=True)

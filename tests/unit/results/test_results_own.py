@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from services.operators.parcel import Parcel
 from services.operators.shard import Shard
+from services.operators.stage1 import Message as Sequenced
 from services.operators.stage1 import parcels_of
 from services.results.assembly import END, Message, Released
 from services.results.journal import FIRST, Journal
@@ -71,8 +72,8 @@ def written(shards: int) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]
         rows = pa.RecordBatch.from_arrays(columns, schema=plans.at(1).streams["t"].arrow_schema)
         headers = BatchHeaders(version, sequence, len(times), times[-1] - 1, watermark, times[0], times[-1])
         sequence, watermark = sequence + len(times), times[-1] - 1
-        row = {"topic": "s.t.1", "partition": 0, "offset": version, "value": encode_rows(rows)}
-        for number, parcel in parcels_of(row, dict(headers.encode()), plans, shards):
+        message = Sequenced("s.t.1", 0, version, encode_rows(rows), headers)
+        for number, parcel in parcels_of([message], plans, shards):
             running[number].take(Parcel.decode(parcel.encode()), plans)
             for out in running[number].advance(plans):
                 value = b"" if out.report is None else encode_report(out.report)

@@ -20,7 +20,7 @@ def test_without_variables_everything_has_its_default() -> None:
         "127.0.0.1:7072",
     )
     assert settings.directory == Path.cwd() / ".stairwise"
-    assert (settings.shards, settings.log_level, settings.spark_master) == (2, "INFO", "local[2]")
+    assert (settings.shards, settings.log_level, settings.spark_master) == (1, "INFO", "local[2]")
     assert settings.spark_ui_port is None
 
 

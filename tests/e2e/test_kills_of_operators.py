@@ -1,0 +1,133 @@
+"""Operators killed again and again, at random and where reports are written but their micro-batch is not committed."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import TopicPartition
+
+from stairwise.platform import kafka, topics
+from stairwise.platform.plans import PlanReader
+from stairwise.platform.reports import ReportHeaders
+from tests.e2e.conftest import System, wait_for
+
+pytestmark = pytest.mark.jvm
+
+START = 1_700_000_000_000
+STEP = 20
+"""Seconds of event time between two kills."""
+KILLS = [1, pytest.param(20, marks=pytest.mark.long)]
+
+
+class Flow:
+    """Rows of event time in steps, and what a subscriber must see of them."""
+
+    def __init__(self, system: System, name: str) -> None:
+        self.system, self.name, self._second = system, name, 0
+        system.sql(
+            f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, qty BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
+            f"CREATE QUERY {name}_q AS SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS]"
+        )
+
+    def step(self, *options: str) -> None:
+        seconds = range(self._second, self._second + STEP)
+        rows = [{"ts": START + s * 1000, "k": f"k{q}", "qty": q} for s in seconds for q in (1, 2)]
+        self._second += STEP
+        self.system.publish(self.name, rows, *options)
+
+    def end(self) -> None:
+        """Seal the stream, and hold every line against what it must be."""
+        self.step("--seal")
+        counts = [(0, 2, 3), *((t, 20, 30) for t in range(10, self._second, 10)), (self._second, 18, 27)]
+        assert self.system.lines(f"{self.name}_q") == [
+            {"query": f"{self.name}_q", "time": START + t * 1000, "diff": 1, "row": {"n": n, "volume": volume}}
+            for t, n, volume in counts
+        ]
+
+    def repeats(self) -> int:
+        """How many reports stand in ``results`` more than once."""
+        brokers = json.loads((self.system.directory / "system.json").read_text())["addresses"]["brokers"]
+        plans = PlanReader(brokers)
+        signature = plans.read_to_end().queries[f"{self.name}_q"].signature
+        plans.close()
+        consumer = kafka.consumer(brokers, "kills", enable_partition_eof=True)
+        consumer.assign([TopicPartition(topics.RESULTS, topics.results_partition(signature), 0)])
+        seen: Counter[tuple[Any, ...]] = Counter()
+        while (message := consumer.poll(10)) is not None and message.error() is None:
+            headers = ReportHeaders.decode(dict(message.headers()))
+            if headers.signature == signature:
+                seen[headers.shard, *headers.position, headers.mark] += 1
+        consumer.close()
+        return sum(count - 1 for count in seen.values())
+
+
+def operators(system: System) -> psutil.Process:
+    return psutil.Process(system.parts()["operators"]["pid"])
+
+
+def await_another(system: System, before: psutil.Process) -> None:
+    def is_back() -> bool:
+        now = system.parts()["operators"]
+        return bool(now["pid"] not in (None, before.pid) and now["health"] == "healthy")
+
+    wait_for(is_back, "operators is back", within=240)
+
+
+@contextmanager
+def uncommitted(system: System) -> Iterator[None]:
+    """A place where no micro-batch can be committed, though its reports are written: Spark finds no directory there."""
+    commits = system.directory / "operators" / "checkpoint" / "commits"
+    aside = commits.with_name("commits-aside")
+    commits.rename(aside)
+    commits.touch()
+    try:
+        yield
+    finally:
+        commits.unlink()
+        aside.rename(commits)
+
+
+@pytest.mark.parametrize("kills", KILLS)
+def test_reports_of_a_micro_batch_that_was_not_committed_are_not_seen_twice(system: System, kills: int) -> None:
+    flow = Flow(system, f"uncommitted{kills}")
+    for _ in range(kills):
+        flow.step()
+        system.lines(f"{flow.name}_q", "--limit", "1")
+        before = operators(system)
+        with uncommitted(system):
+            flow.step()
+            wait_for(lambda before=before: not before.is_running(), "operators cannot commit, and ends")
+        await_another(system, before)
+    flow.end()
+    repeats = flow.repeats()
+    print(f"kills {kills}, reports written again {repeats}, lost 0, repeated 0, wrong 0")
+    assert repeats >= kills
+
+
+@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.parametrize("victim", ["driver", "worker"])
+def test_kills_at_any_moment_change_no_line(system: System, victim: str, kills: int) -> None:
+    flow, chance = Flow(system, f"any_{victim}{kills}"), random.Random(kills)
+    for _ in range(kills):
+        flow.step()
+        before = operators(system)
+        time.sleep(chance.uniform(0.0, 2.0))  # the moment is what is tried out
+        if victim == "driver":
+            before.send_signal(signal.SIGKILL)
+        else:
+            daemons = [p for p in before.children(recursive=True) if "pyspark.daemon" in p.cmdline()]
+            chance.choice(daemons).send_signal(signal.SIGKILL)
+            flow.step()
+        if victim == "driver":
+            await_another(system, before)
+    flow.end()
+    print(f"kills {kills}, lost 0, repeated 0, wrong 0")

@@ -1,0 +1,89 @@
+"""What a shard knows of partitions that are sealed, and of its own state."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from services.operators.shard import Shard
+from services.operators.stage1 import Message, parcels_of, runs
+from services.windows.draft import draft, drafting, records_of
+from stairwise.cql.parser import parse_script
+from stairwise.operators.store import MemoryStore
+from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.plans import PlanLog
+from stairwise.platform.reports import Mark
+from stairwise.schema import DAWN
+from stairwise.v1 import plans_pb2
+
+
+def plans_of(*scripts: str) -> PlanLog:
+    """A version for each script."""
+    log = PlanLog()
+    for number, script in enumerate(scripts, 1):
+        catalogue = drafting(log.newest)
+        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
+        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
+    return log
+
+
+PLANS = plans_of(
+    "CREATE STREAM s (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
+    "CREATE QUERY first AS SELECT COUNT(*) AS n FROM s [TUMBLE 1 SECOND]",
+    "CREATE QUERY counted AS SELECT COUNT(*) AS n FROM s [ROWS 4 SLIDE 2]",
+)
+STREAM = PLANS.newest.streams["s"]
+
+
+class Partition:
+    """What ingest writes to one partition."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._offset = self._rows = 0
+        self._watermark = DAWN
+
+    def batch(self, version: int, times: list[int], *, sealed: bool = False, traceparent: str = "") -> Message:
+        rows = pa.RecordBatch.from_pydict({"ts": times, "v": times}, schema=STREAM.arrow_schema)
+        watermark = times[-1] - 1 if times else self._watermark
+        bounds = (times[0], times[-1]) if times else (DAWN, DAWN)
+        headers = BatchHeaders(version, self._rows, len(times), watermark, self._watermark, *bounds, sealed)
+        message = Message("s.s.1", self._number, self._offset, encode_rows(rows), headers, traceparent)
+        self._offset, self._rows, self._watermark = self._offset + 1, self._rows + len(times), watermark
+        return message
+
+
+def test_rows_of_a_sealed_partition_count_before_a_query_that_joins_later() -> None:
+    ended, going = Partition(0), Partition(1)
+    messages = [ended.batch(1, [10, 20, 30], sealed=True), going.batch(1, [40, 50]), going.batch(2, [60, 70, 80, 90])]
+    shard = Shard(0, 1, MemoryStore())
+    for run in runs(messages):
+        for _, parcel in parcels_of(run, PLANS, 1):
+            shard.take(parcel, PLANS)
+    signature = PLANS.newest.queries["counted"].signature
+    said = [out for out in shard.advance(PLANS) if out.headers.signature == signature]
+    # Five rows came before: the sixth and the eighth are the rows at 60 and 80.
+    assert [out.headers.time for out in said if out.headers.mark is Mark.REPORT] == [60, 80]
+
+
+def test_messages_that_follow_each_other_travel_together() -> None:
+    one, other = Partition(0), Partition(1)
+    messages = [one.batch(1, [10]), one.batch(1, []), one.batch(1, [20, 30], traceparent="a"), one.batch(2, [40])]
+    messages += [other.batch(2, [50]), other.batch(2, [60], sealed=True)]
+    together = list(runs(messages))
+    assert [len(run) for run in together] == [3, 1, 2]
+    ((_, parcel),) = parcels_of(together[0], PLANS, 1)
+    assert parcel.headers == BatchHeaders(1, 0, 3, 29, DAWN, 10, 30)
+    assert parcel.offset == 2
+    assert [(context.lowest, context.traceparent) for context in parcel.contexts] == [(20, "a")]
+    ((_, last),) = parcels_of(together[2], PLANS, 1)
+    assert last.headers.sealed
+
+
+@pytest.mark.parametrize("rows", [1, 40_000, 70_000])
+def test_a_run_is_bounded(rows: int) -> None:
+    partition = Partition(0)
+    messages = [partition.batch(1, [10 + i] * rows) for i in range(4)]
+    together = list(runs(messages))
+    assert [message for run in together for message in run] == messages
+    assert all(len(run) == 1 or sum(m.headers.rows for m in run) <= 1 << 16 for run in together)
