@@ -25,7 +25,6 @@ pytestmark = pytest.mark.jvm
 START = 1_700_000_000_000
 STEP = 20
 """Seconds of event time between two kills."""
-KILLS = [1, pytest.param(20, marks=pytest.mark.long)]
 
 
 class Flow:
@@ -96,7 +95,7 @@ def uncommitted(system: System) -> Iterator[None]:
         aside.rename(commits)
 
 
-@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.long)])
 def test_reports_of_a_micro_batch_that_was_not_committed_are_not_seen_twice(system: System, kills: int) -> None:
     flow = Flow(system, f"uncommitted{kills}")
     for _ in range(kills):
@@ -113,7 +112,8 @@ def test_reports_of_a_micro_batch_that_was_not_committed_are_not_seen_twice(syst
     assert repeats >= kills
 
 
-@pytest.mark.parametrize("kills", KILLS)
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [20])
 @pytest.mark.parametrize("victim", ["driver", "worker"])
 def test_kills_at_any_moment_change_no_line(system: System, victim: str, kills: int) -> None:
     flow, chance = Flow(system, f"any_{victim}{kills}"), random.Random(kills)

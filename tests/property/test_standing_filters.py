@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.lookups.filters import FilterDriver
+from services.operators.stage1 import Message
 from stairwise.operators.contract import Report
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
-from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.platform.batches import decode_rows
 from stairwise.platform.plans import PlanLog, Registered
 from stairwise.platform.reports import Mark, ReportHeaders
 from stairwise.schema import DAWN, DUSK
 from tests.oracle import evaluate
-from tests.property.test_shard import PARTITIONS, Messages, Written, first_watermark, oracle_rows, partitions, plan_log
+from tests.property.test_shard import PARTITIONS, Written, first_watermark, oracle_rows, partitions, plan_log
 
 SCRIPTS = (
     f"CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
@@ -56,12 +57,7 @@ class Topic:
         return [line for report in reports for line in line_dicts(registered.query.name, expansion.expand(report))]
 
 
-def give(driver: FilterDriver, message: tuple[dict[str, object], dict[str, bytes]]) -> None:
-    row, raw = message
-    driver.take(int(str(row["partition"])), BatchHeaders.decode(raw), decode_rows(row["value"], STREAM), PLANS)
-
-
-def interleaved(queues: list[Messages], random) -> list[tuple[dict[str, object], dict[str, bytes]]]:
+def interleaved(queues: list[list[Message]], random) -> list[Message]:
     waiting, found = [list(queue) for queue in queues], []
     while any(waiting):
         found.append(random.choice([queue for queue in waiting if queue]).pop(0))
@@ -82,14 +78,14 @@ def test_filters_say_what_the_oracle_says_through_any_kills(
     for length in [*kills, None]:  # each run replays from the start and dies after so many messages
         driver = FilterDriver(STREAM, FILTERS, topic.last)
         for number, message in enumerate(interleaved(queues, random)[:length]):
-            give(driver, message)
+            driver.take(message.partition, message.headers, decode_rows(message.value, STREAM), PLANS)
             if steps[number % len(steps)]:
                 for out in driver.advance():
                     topic.take(out.headers, out.report)
     for out in driver.advance():
         topic.take(out.headers, out.report)
 
-    rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(*message)]}
+    rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(message)]}
     for registered in FILTERS:
         after = max(first_watermark(queue, registered.version) for queue in queues)
         horizon = DAWN if after == DAWN else after + STREAM.lateness + 1
