@@ -20,7 +20,7 @@ from stairwise.platform.plans import PlanReader
 from stairwise.platform.reports import ReportHeaders
 from tests.e2e.conftest import System, wait_for
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.long]
 
 START = 1_700_000_000_000
 STEP = 20
@@ -95,7 +95,7 @@ def uncommitted(system: System) -> Iterator[None]:
         aside.rename(commits)
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [20])
 def test_reports_of_a_micro_batch_that_was_not_committed_are_not_seen_twice(system: System, kills: int) -> None:
     flow = Flow(system, f"uncommitted{kills}")
     for _ in range(kills):
@@ -112,7 +112,6 @@ def test_reports_of_a_micro_batch_that_was_not_committed_are_not_seen_twice(syst
     assert repeats >= kills
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kills", [20])
 @pytest.mark.parametrize("victim", ["driver", "worker"])
 def test_kills_at_any_moment_change_no_line(system: System, victim: str, kills: int) -> None:
