@@ -66,7 +66,7 @@ def _from_outputs(reader: Consumer, partition: int, lives: Sequence[Life]) -> Pl
 def _last(reader: Consumer, topic: str, partition: int) -> Message | None:
     """The last message that was committed; control records and aborted ones stand between it and the end."""
     try:
-        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
+        low, high = kafka.bounds(reader, TopicPartition(topic, partition), TIMEOUT)
     except KafkaException as error:
         if error.args[0].code() in kafka.ABSENT:
             return None

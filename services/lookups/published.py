@@ -32,7 +32,7 @@ def last_published(brokers: str, since: Mapping[str, int]) -> dict[str, ReportHe
 
 def _search(reader: Consumer, partition: int, wanted: Mapping[str, int]) -> dict[str, ReportHeaders]:
     """Reads backwards from the end, further each time."""
-    _, end = reader.get_watermark_offsets(TopicPartition(topics.RESULTS, partition), timeout=TIMEOUT)
+    _, end = kafka.bounds(reader, TopicPartition(topics.RESULTS, partition), TIMEOUT)
     asked = TopicPartition(topics.RESULTS, partition, min(wanted.values()))
     (floor,) = reader.offsets_for_times([asked], timeout=TIMEOUT)
     lowest = end if floor.offset < 0 else floor.offset

@@ -97,7 +97,7 @@ class History:
     def _bounds(self, signature: str, since: int | None) -> tuple[int, int]:
         partition = TopicPartition(topics.RESULTS, topics.results_partition(signature))
         with self._consumer() as consumer:
-            low, high = consumer.get_watermark_offsets(partition, timeout=TIMEOUT)
+            low, high = kafka.bounds(consumer, partition, TIMEOUT)
             if since is not None:
                 partition.offset = since
                 (found,) = consumer.offsets_for_times([partition], timeout=TIMEOUT)

@@ -8,10 +8,9 @@ How many messages the bytes allow is told by the size of the last few. What lies
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from stairwise.platform import kafka, topics
 
@@ -43,7 +42,8 @@ def find_tail(brokers: str, most_bytes: int = TAIL_BYTES, most_messages: int = T
     consumer = kafka.consumer(brokers, "stairwise-results-tail", enable_partition_eof=True)
     try:
         partitions = range(topics.RESULTS_PARTITIONS)
-        bounds = [_bounds(consumer, TopicPartition(topics.RESULTS, p)) for p in partitions]
+        places = [TopicPartition(topics.RESULTS, p) for p in partitions]
+        bounds = [kafka.bounds(consumer, place, TIMEOUT, made_just_now=True) for place in places]
         sampled = [TopicPartition(topics.RESULTS, p, max(low, high - SAMPLE)) for p, (low, high) in enumerate(bounds)]
         sizes: list[list[int]] = [[] for _ in partitions]
         for message in kafka.read_to_end(consumer, sampled):
@@ -55,19 +55,6 @@ def find_tail(brokers: str, most_bytes: int = TAIL_BYTES, most_messages: int = T
         for (low, high), seen in zip(bounds, sizes, strict=True)
     ]
     return Tail(tuple(starts), tuple(start == low for start, (low, _) in zip(starts, bounds, strict=True)))
-
-
-def _bounds(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
-    """The first offset that is retained and the end. A topic that was made a moment ago may not be known yet."""
-    deadline = time.monotonic() + TIMEOUT
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(partition, timeout=TIMEOUT)
-            return low, high
-        except KafkaException as error:
-            if error.args[0].code() not in kafka.ABSENT or time.monotonic() > deadline:
-                raise
-        time.sleep(kafka.STEP)
 
 
 def _messages(sizes: list[int], most_bytes: int, most_messages: int) -> int:

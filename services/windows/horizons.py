@@ -72,7 +72,7 @@ class Horizons:
 
 def _watermark_before(consumer: Consumer, place: TopicPartition, version: int) -> Instant | None:
     """The watermark that a partition had before its first batch with a version, or a newer one."""
-    oldest, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
+    oldest, end = kafka.bounds(consumer, place, _TIMEOUT)
     low, high = oldest, end
     first: BatchHeaders | None = None
     while low < high:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -18,9 +18,13 @@ ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTIT
 ELSEWHERE = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
-"""Errors of a group whose coordinator is being found: the answer is to ask again."""
+"""Errors of a group whose coordinator is being found."""
+UNLED = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
+"""Errors of a partition whose leader is being found, as that of a new one is."""
 STEP = 0.05
 """How long to wait for messages at a time, in seconds: ``consume`` waits for all that it may bring."""
+
+Answer = TypeVar("Answer")
 
 
 def consumer(brokers: str, group: str, **settings: Any) -> Consumer:
@@ -99,17 +103,27 @@ class Ends:
 
 
 def committed(group: Consumer, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-    """What a consumer's group has committed; a negative offset where that is nothing.
+    """What a consumer's group has committed; a negative offset where that is nothing."""
+    return _asked(lambda left: group.committed(partitions, timeout=left), ELSEWHERE, timeout)
 
-    The client itself does not ask again where a coordinator has just been chosen, as a group's first question does.
-    """
+
+def bounds(
+    reader: Consumer, partition: TopicPartition, timeout: float, *, made_just_now: bool = False
+) -> tuple[int, int]:
+    """The first offset that is retained, and the end; the topic may not be known yet if it was ``made_just_now``."""
+    passing = UNLED | ABSENT if made_just_now else UNLED
+    low, high = _asked(lambda left: reader.get_watermark_offsets(partition, timeout=left), passing, timeout)
+    return low, high
+
+
+def _asked(question: Callable[[float], Answer], passing: Set[int], timeout: float) -> Answer:
+    """The answer to a question that the client does not ask again by itself after errors that will pass."""
     deadline = time.monotonic() + timeout
     while True:
         try:
-            answers: list[TopicPartition] = group.committed(partitions, timeout=max(STEP, deadline - time.monotonic()))
-            return answers
+            return question(max(STEP, deadline - time.monotonic()))
         except KafkaException as error:
-            if error.args[0].code() not in ELSEWHERE or time.monotonic() > deadline:
+            if error.args[0].code() not in passing or time.monotonic() > deadline:
                 raise
             time.sleep(STEP)
 
