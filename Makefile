@@ -10,7 +10,7 @@ PROTOS := $(wildcard protos/stairwise/v1/*.proto)
 export HYPOTHESIS_PROFILE ?= default
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup tracing tools demo test test-services test-system test-fast test-long test-chart test-cluster kubernetes images dashboards lint typecheck layers check format bench protos lock clean
+.PHONY: help prerequisites setup tracing tools demo test test-fast test-long test-chart test-cluster kubernetes images dashboards lint typecheck layers check format bench protos lock clean
 
 help: ## this help
 	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
@@ -60,18 +60,11 @@ $(TOOLS)/.fetched: deploy/fetch-prometheus
 demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS=N: end after N reports)
 	@$(BIN)/stairwise demo
 
-# Tests without the JVM take all cores. Those that start brokers and systems mostly wait for them, so the services by
-# themselves and the system as a whole are tested at the same time. ARGS may leave nothing for one of them: pytest's
-# exit code 5.
-test: setup tracing tools ## every test but the long ones, from nothing (under 15 minutes on 2 cores)
+# Tests without the JVM run side by side on all cores; those that start brokers and systems have the machine to
+# themselves. ARGS may leave nothing for one of the two: pytest's exit code 5.
+test: setup tracing tools ## every test but the long ones, from nothing (about 20 minutes on 2 cores)
 	@$(BIN)/pytest -n logical -m "not jvm and not long and not cluster" $(ARGS) || [ $$? -eq 5 ]
-	@$(MAKE) --no-print-directory -j 2 test-services test-system
-
-test-services: setup
-	@$(BIN)/pytest --ignore tests/e2e -m "jvm and not long and not cluster" $(ARGS) || [ $$? -eq 5 ]
-
-test-system: setup tracing tools
-	@$(BIN)/pytest --ignore tests/integration -m "jvm and not long and not cluster" $(ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/pytest -m "jvm and not long and not cluster" $(ARGS) || [ $$? -eq 5 ]
 
 test-fast: $(STAMPS)/python $(STAMPS)/protos ## tests without the JVM (under a minute)
 	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n logical -m "not jvm and not long" tests/unit tests/property $(ARGS)
