@@ -16,7 +16,7 @@ log = logging.getLogger("services.operators")
 
 MEASURE_EVERY = 2.0
 """How often Spark's reports of progress are taken, in seconds; Spark keeps as many as can come in between."""
-STOP_WITHIN = 10.0
+STOP_WITHIN = 5.0
 """How long to wait for the end of a micro-batch when told to stop, in seconds."""
 
 
