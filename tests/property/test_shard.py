@@ -14,22 +14,19 @@ from hypothesis import strategies as st
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
 from services.operators.stage1 import Message, parcels_of, runs
-from services.windows.draft import draft, drafting, records_of
-from stairwise.cql.parser import parse_script
 from stairwise.operators.contract import Report
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
 from stairwise.operators.store import MemoryStore
 from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
-from stairwise.platform.plans import PlanLog
 from stairwise.platform.reports import LifeRecord
 from stairwise.schema import DAWN, DUSK, Stream
 from stairwise.sharing.due import Life
 from stairwise.sharing.expansion import SharedExpansion
 from stairwise.sharing.stair import stair_of
 from stairwise.streams.sequence import Position, sequence
-from stairwise.v1 import plans_pb2
 from tests.oracle import OracleRow, evaluate
+from tests.plans import plan_log
 
 PARTITIONS = 3
 SCRIPTS = (
@@ -50,17 +47,7 @@ SCRIPTS = (
 )
 
 
-def plan_log(scripts: Sequence[str] = SCRIPTS) -> PlanLog:
-    """A version for each script."""
-    log = PlanLog()
-    for number, script in enumerate(scripts, 1):
-        catalogue = drafting(log.newest)
-        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
-        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
-    return log
-
-
-PLANS = plan_log()
+PLANS = plan_log(*SCRIPTS)
 DROPPED = {"a@1": 3, "b@2": 5}
 """By which version a query was dropped."""
 STREAM: Stream = PLANS.newest.streams["s"]

@@ -15,7 +15,8 @@ from stairwise.platform.plans import PlanLog, Registered
 from stairwise.platform.reports import Mark, ReportHeaders
 from stairwise.schema import DAWN, DUSK
 from tests.oracle import evaluate
-from tests.property.test_shard import PARTITIONS, Written, first_watermark, oracle_rows, partitions, plan_log
+from tests.plans import plan_log
+from tests.property.test_shard import PARTITIONS, Written, first_watermark, oracle_rows, partitions
 
 SCRIPTS = (
     f"CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
@@ -30,7 +31,7 @@ SCRIPTS = (
     " HAVING MAX(v) > 0 AND COUNT(*) < 9 EMIT CHANGES USING LOOKUPS",
     "DROP QUERY much",
 )
-PLANS: PlanLog = plan_log(SCRIPTS)
+PLANS: PlanLog = plan_log(*SCRIPTS)
 STREAM = PLANS.newest.streams["s"]
 FILTERS = [registered for registered in PLANS.registered("s", 0, len(SCRIPTS)) if registered.query.by_lookups]
 DROPPED = {"many@1": 3, "much@2": 5}

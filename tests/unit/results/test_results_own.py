@@ -14,8 +14,6 @@ from services.operators.stage1 import parcels_of
 from services.results.assembly import END, Message, Released
 from services.results.journal import FIRST, Journal
 from services.results.own import OwnFeed
-from services.windows.draft import draft, drafting, records_of
-from stairwise.cql.parser import parse_script
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
 from stairwise.operators.store import MemoryStore
@@ -24,7 +22,7 @@ from stairwise.platform.plans import PlanLog, Registered
 from stairwise.platform.reports import LifeRecord, Mark, encode_report
 from stairwise.schema import DAWN
 from stairwise.sharing.due import Life
-from stairwise.v1 import plans_pb2
+from tests.plans import plan_log
 from tests.unit.results.small_reports import ListedHistory, Topic, feed_over, released
 
 SCRIPTS = (
@@ -35,15 +33,6 @@ SCRIPTS = (
 )
 TIMES = ([1, 12, 23], [34, 41, 55], [58, 66, 71, 85])
 """The rows' times under each version."""
-
-
-def plan_log() -> PlanLog:
-    log = PlanLog()
-    for number, script in enumerate(SCRIPTS, 1):
-        catalogue = drafting(log.newest)
-        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
-        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
-    return log
 
 
 class Known:
@@ -62,7 +51,7 @@ class Known:
 
 def written(shards: int) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]:
     """What the shards write for the rows."""
-    plans = plan_log()
+    plans = plan_log(*SCRIPTS)
     lives: dict[str, LifeRecord] = {}
     messages: list[Message] = []
     running = [Shard(n, shards, MemoryStore()) for n in range(shards)]
@@ -118,7 +107,7 @@ def test_a_query_that_joins_late_begins_after_the_highest_watermark_and_sees_dow
     reports = read(own_feed("seldom", 2))
     assert times(reports) == [40, 60, 80]
     assert reports[0].horizon == 20  # what the other query still needed when it joined
-    query = plan_log().at(2).queries["seldom"].query
+    query = plan_log(*SCRIPTS).at(2).queries["seldom"].query
     expansion = Expansion(query)
     lines = [line for r in reports for line in line_dicts("seldom", expansion.expand(r.report()))]
     assert {(line["time"], line["diff"]) for line in lines} >= {(40, 1)}

@@ -7,27 +7,13 @@ import pytest
 
 from services.operators.shard import Shard
 from services.operators.stage1 import Message, parcels_of, runs
-from services.windows.draft import draft, drafting, records_of
-from stairwise.cql.parser import parse_script
 from stairwise.operators.store import MemoryStore
 from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.plans import PlanLog
 from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN
-from stairwise.v1 import plans_pb2
+from tests.plans import plan_log
 
-
-def plans_of(*scripts: str) -> PlanLog:
-    """A version for each script."""
-    log = PlanLog()
-    for number, script in enumerate(scripts, 1):
-        catalogue = drafting(log.newest)
-        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
-        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
-    return log
-
-
-PLANS = plans_of(
+PLANS = plan_log(
     "CREATE STREAM s (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
     "CREATE QUERY first AS SELECT COUNT(*) AS n FROM s [TUMBLE 1 SECOND]",
     "CREATE QUERY counted AS SELECT COUNT(*) AS n FROM s [ROWS 4 SLIDE 2]",
