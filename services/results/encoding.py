@@ -16,7 +16,7 @@ from stairwise.errors import StairwiseError
 from stairwise.operators.emission import Emission
 from stairwise.operators.expansion import LEVEL, levels_of
 from stairwise.operators.pages import to_page
-from stairwise.platform.plans import column_to_proto
+from stairwise.platform.schemas import column_to_proto
 from stairwise.schema import Column, Type
 from stairwise.v1 import results_pb2 as pb
 

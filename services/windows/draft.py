@@ -20,7 +20,7 @@ from stairwise.cql.script import (
 )
 from stairwise.errors import ConflictError
 from stairwise.platform import plans
-from stairwise.platform.plans import stream_to_proto
+from stairwise.platform.schemas import stream_to_proto
 from stairwise.schema import Stream
 from stairwise.sharing.explain import explain
 from stairwise.v1.plans_pb2 import Change as ChangeRecord

@@ -11,7 +11,8 @@ from services.windows.registry import Registry
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.errors import StairwiseError
-from stairwise.platform.plans import Registered, column_to_proto, stream_to_proto
+from stairwise.platform.plans import Registered
+from stairwise.platform.schemas import column_to_proto, stream_to_proto
 from stairwise.platform.security.access import Access
 from stairwise.schema import Column
 from stairwise.v1 import registry_pb2 as pb

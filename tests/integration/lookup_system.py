@@ -19,7 +19,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from stairwise.client.lookups import LookupsClient
 from stairwise.platform import kafka, topics
 from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.plans import PlanReader, stream_to_proto
+from stairwise.platform.plans import PlanReader
+from stairwise.platform.schemas import stream_to_proto
 from stairwise.schema import DAWN, Column, Stream, Type
 from stairwise.system.health import Check, probe
 from stairwise.system.ports import free_ports

@@ -22,8 +22,9 @@ from stairwise.client import Subscription as Updates
 from stairwise.operators.contract import Report
 from stairwise.operators.expansion import report_schema
 from stairwise.platform import kafka, topics
-from stairwise.platform.plans import PlanReader, Registered, stream_to_proto
+from stairwise.platform.plans import PlanReader, Registered
 from stairwise.platform.reports import Mark, ReportHeaders, encode_report
+from stairwise.platform.schemas import stream_to_proto
 from stairwise.schema import DUSK, Column, Stream, Type
 from stairwise.system.health import Check, probe
 from stairwise.system.ports import free_ports

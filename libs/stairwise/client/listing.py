@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stairwise.platform.plans import column_from_proto, stream_from_proto
+from stairwise.platform.schemas import column_from_proto, stream_from_proto
 from stairwise.schema import Column, Stream
 from stairwise.v1 import registry_pb2, streams_pb2
 

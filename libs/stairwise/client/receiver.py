@@ -22,7 +22,7 @@ from stairwise.client.request import Encoding, From, Where, encoding_number, sub
 from stairwise.client.update import ArrowChanges, Change, Update, read_arrow, read_changes
 from stairwise.cql.query import Emit
 from stairwise.platform import telemetry
-from stairwise.platform.plans import column_from_proto
+from stairwise.platform.schemas import column_from_proto
 from stairwise.schema import Column
 from stairwise.v1 import results_pb2 as pb
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stairwise.client.request import Encoding, Where, encoding_number, matches
 from stairwise.client.update import ArrowChanges, Change, Update, read_arrow, read_value
-from stairwise.platform.plans import column_from_proto
+from stairwise.platform.schemas import column_from_proto
 from stairwise.schema import Instant
 from stairwise.v1 import results_pb2 as pb
 

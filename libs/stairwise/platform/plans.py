@@ -26,9 +26,10 @@ from stairwise.cql.resolve import resolve_query
 from stairwise.errors import ConfigError
 from stairwise.platform import kafka, topics
 from stairwise.platform.lives import Life, Lives
-from stairwise.schema import Column, Stream, Type
+from stairwise.platform.schemas import stream_from_proto
+from stairwise.schema import Stream
 from stairwise.sharing.signature import Signature, signature_of
-from stairwise.v1 import plans_pb2, streams_pb2
+from stairwise.v1 import plans_pb2
 
 
 @dataclass(frozen=True)
@@ -300,52 +301,3 @@ class PlanReader:
     def _take(self, message: Message) -> None:
         self.log.add(plans_pb2.PlanVersion.FromString(message.value()))
         self._next = message.offset() + 1
-
-
-def stream_to_proto(stream: Stream, *, sealed: bool = False) -> streams_pb2.Stream:
-    return streams_pb2.Stream(
-        name=stream.name,
-        columns=[column_to_proto(c) for c in stream.columns],
-        timestamp_by=stream.timestamp_by or "",
-        lateness_ms=stream.lateness,
-        idle_after_ms=stream.idle_after,
-        partition_by=stream.partition_by or "",
-        partitions=stream.partitions,
-        granule_ms=stream.granule,
-        live=stream.live,
-        incarnation=stream.incarnation,
-        sealed=sealed,
-        future_ms=stream.future,
-        reject_unknown_fields=stream.reject_unknown,
-        retain_ms=stream.retain_time,
-        retain_bytes=stream.retain_bytes,
-    )
-
-
-def stream_from_proto(message: streams_pb2.Stream) -> Stream:
-    return Stream(
-        name=message.name,
-        columns=tuple(column_from_proto(c) for c in message.columns),
-        timestamp_by=message.timestamp_by or None,
-        lateness=message.lateness_ms,
-        idle_after=message.idle_after_ms if message.HasField("idle_after_ms") else None,
-        partition_by=message.partition_by or None,
-        partitions=message.partitions,
-        granule=message.granule_ms,
-        live=message.live,
-        incarnation=message.incarnation,
-        future=message.future_ms if message.HasField("future_ms") else None,
-        reject_unknown=message.reject_unknown_fields,
-        retain_time=message.retain_ms if message.HasField("retain_ms") else None,
-        retain_bytes=message.retain_bytes if message.HasField("retain_bytes") else None,
-    )
-
-
-def column_to_proto(column: Column) -> streams_pb2.Column:
-    kind = streams_pb2.Type.Value(f"TYPE_{column.type.value}")
-    return streams_pb2.Column(name=column.name, type=kind, nullable=column.nullable)
-
-
-def column_from_proto(message: streams_pb2.Column) -> Column:
-    kind = Type(streams_pb2.Type.Name(message.type).removeprefix("TYPE_"))
-    return Column(message.name, kind, message.nullable)

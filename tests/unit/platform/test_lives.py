@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stairwise.platform.lives import Life
-from stairwise.platform.plans import PlanLog, stream_to_proto
+from stairwise.platform.plans import PlanLog
+from stairwise.platform.schemas import stream_to_proto
 from stairwise.schema import Column, Stream, Type
 from stairwise.v1.plans_pb2 import Change, PlanVersion
 
