@@ -21,7 +21,7 @@ help: ## this help
 prerequisites:
 	@$(PYTHON) deploy/prerequisites.py
 
-setup: prerequisites $(STAMPS)/python $(STAMPS)/broker $(STAMPS)/spark $(STAMPS)/protos ## the environment in .venv, the JVM parts in .jvm, the generated protos
+setup: prerequisites $(STAMPS)/python $(STAMPS)/spark $(STAMPS)/protos $(STAMPS)/archive ## the environment in .venv, the JVM parts in .jvm, the generated protos
 
 $(STAMPS)/python: requirements.lock pyproject.toml
 	@echo "» Python packages into .venv"
@@ -35,6 +35,11 @@ $(STAMPS)/broker $(STAMPS)/spark $(STAMPS)/zipkin: $(STAMPS)/%: deploy/jvm/%/pom
 	@echo "» JVM parts into .jvm/$*"
 	@rm -rf .jvm/$*
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.jvm/$*
+	@touch $@
+
+$(STAMPS)/archive: $(STAMPS)/broker $(STAMPS)/spark
+	@echo "» the broker's classes, as loaded, into .jvm/broker.jsa"
+	@$(BIN)/python -m stairwise.system.archive
 	@touch $@
 
 $(STAMPS)/protos: $(PROTOS) | $(STAMPS)/python

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # no JVM of a test lives to earn more compiling
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # with it, a process started beside gRPC threads may be lost
 
 from hypothesis import HealthCheck, settings

@@ -63,8 +63,10 @@ class Broker:
         )
 
     def _java(self, main_class: str, *arguments: str) -> tuple[str, ...]:
+        archive = self.installation.broker_archive
         return (
             str(self.installation.java),
+            *((f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()),
             f"-Xmx{HEAP}",
             "-XX:+ExitOnOutOfMemoryError",  # half alive is worse than dead: the supervisor restarts it
             "-Djava.awt.headless=true",

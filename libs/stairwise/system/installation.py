@@ -29,6 +29,11 @@ class Installation:
         """A glob that the JVM expands itself: it is one argument, never seen by a shell."""
         return str(self.jvm / "broker" / "*")
 
+    @property
+    def broker_archive(self) -> Path:
+        """The broker's classes as the JVM shares them between runs, where ``make setup`` could write them."""
+        return self.jvm / "broker.jsa"
+
     def zipkin_jar(self) -> Path:
         """Of ``up --tracing`` alone, and so not fetched by ``make setup``."""
         jars = sorted((self.jvm / "zipkin").glob("zipkin-server-*.jar"))
