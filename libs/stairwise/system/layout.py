@@ -1,10 +1,11 @@
 """Which parts the system has, on which ports, with which environment: the one place that knows them all.
 
 ```
-broker, zipkin if there are traces ──▶ windows ──▶ ingest, operators, results, lookups
+broker, zipkin if there are traces ──▶ windows ──▶ ingest, results, lookups
+                                   ──▶ operators
 ```
-The registry (``windows``) comes first among the services, since it owns the topic of plans that all others
-read.
+The registry (``windows``) comes first among the services that are asked things, since it owns the plans. Operators
+read them as data, and Spark takes longest to start.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Layout:
             *outside,
             self._service("windows", after=first),
             self._service("ingest", after=rest),
-            self._service("operators", after=rest, more=spark_ui, patience=OPERATORS_PATIENCE, grace=20.0),
+            self._service("operators", after=first, more=spark_ui, patience=OPERATORS_PATIENCE, grace=20.0),
             self._service("results", after=rest),
             self._service("lookups", after=rest),
         )
