@@ -120,8 +120,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         _messages(reports)
         .writeStream.format("kafka")
         .options(**reaching)
-        # Of a report before it is compressed; the broker's own limit is for what is left of it.
-        .option("kafka.max.request.size", str(4 * kafka.MAX_MESSAGE))
+        .option("kafka.max.request.size", str(kafka.MAX_MESSAGE))
         .option("kafka.buffer.memory", str(8 * kafka.MAX_MESSAGE))
         .option("kafka.compression.type", "lz4")
         .option("checkpointLocation", str(checkpoint(settings)))

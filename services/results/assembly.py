@@ -1,4 +1,4 @@
-"""From messages to reports: repeats go, shards come together.
+"""From messages to reports: repeats go, pieces and shards come together.
 
     topic      s0:10   s1:10   s0:20   s0:10   s0:20   s1:20        (a replayed micro-batch writes again)
     taken      s0:10   s1:10   s0:20     ✗       ✗     s1:20
@@ -19,6 +19,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from services.results.joining import Joining
+from services.results.message import Message
 from stairwise.operators.contract import Report
 from stairwise.platform.reports import Mark, ReportHeaders, decode_report
 from stairwise.platform.telemetry import fields
@@ -37,16 +39,6 @@ END: Position = (DUSK, 0)
 def just_after(position: Position) -> Position:
     """The least position that is greater."""
     return position[0], position[1] + 1
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message of the results topic."""
-
-    headers: ReportHeaders
-    value: bytes
-    offset: int
-    traceparent: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +95,7 @@ class _Signature:
     last: dict[int, Position] = field(default_factory=dict)
     ended: dict[int, Message] = field(default_factory=dict)
     pending: dict[Position, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
+    joining: dict[int, Joining] = field(default_factory=lambda: defaultdict(Joining))
     over: bool = False
     """Has the mark been released that ends it?"""
 
@@ -122,6 +115,10 @@ class Assembly:
         if self._is_repeat(signature, headers):
             self.repeats += 1
             return
+        whole = signature.joining[headers.shard].take(message)
+        if whole is None:
+            return
+        message = whole
         if headers.mark in (Mark.REPORT, Mark.TURN):
             signature.last[headers.shard] = headers.position
             signature.pending[headers.position][headers.shard] = message
@@ -138,6 +135,7 @@ class Assembly:
         if known is None:
             return None
         waiting = [m.offset for messages in known.pending.values() for m in messages.values()]
+        waiting += [offset for joining in known.joining.values() for offset in joining.offsets]
         if not known.over:
             waiting += [m.offset for m in known.ended.values()]
         return min(waiting, default=None)

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from services.results.assembly import Assembly, Message, Position, Released
+from services.results.assembly import Assembly, Position, Released
 from services.results.feed import Feed
 from services.results.history import Page
 from services.results.journal import FIRST, Journal
+from services.results.message import Message
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query

@@ -11,8 +11,9 @@ from services.operators.parcel import Parcel
 from services.operators.shard import Shard
 from services.operators.stage1 import Message as Sequenced
 from services.operators.stage1 import parcels_of
-from services.results.assembly import END, Message, Released
+from services.results.assembly import END, Released
 from services.results.journal import FIRST, Journal
+from services.results.message import Message
 from services.results.own import OwnFeed
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
