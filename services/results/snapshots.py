@@ -63,9 +63,10 @@ class Snapshots:
             arrow=to_page(rows) if how is Encoding.ARROW else b"",
         )
         if how is Encoding.ARROW:
-            return answer.SerializeToString()
+            return encoding.sendable(query, answer.SerializeToString())
         types = [column.type for column in encoding.columns(query)]
-        return answer.SerializeToString() + wire.content(wire.fields(_ROWS_IN_SNAPSHOT, wire.rows(types, rows)))
+        written = wire.content(wire.fields(_ROWS_IN_SNAPSHOT, wire.rows(types, rows)))
+        return encoding.sendable(query, answer.SerializeToString() + written)
 
     def _rows(self, registered: Registered, released: Released, selection: Selection) -> pa.RecordBatch:
         key = registered.identity, released.position, selection.digest

@@ -60,7 +60,7 @@ class Subscription:
                 if cursor is start:
                     self._check(base, released)
                 within = Cursor() if cursor is not start or start.complete else start
-                for sending in await self._rendition.updates(released, base, within):
+                async for sending in self._rendition.updates(released, base, within):
                     yield sending
                 cursor = Cursor(released.position, complete=True, offset=released.offset)
             base = released
