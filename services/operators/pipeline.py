@@ -31,6 +31,8 @@ CONFIGURATION = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "32",
+    # Of what a shard reads back after a start. A page may have megabytes, and by default thousands go in one message.
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.kafka.consumer.cache.capacity": "4096",  # one for each topic partition, or it is made anew each batch

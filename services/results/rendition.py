@@ -130,6 +130,7 @@ class Rendition:
 
     async def updates(self, released: Released, base: Released | None, start: Cursor) -> AsyncIterator[Sending]:
         """The updates of a report and its progress mark. ``base`` is the report before; ``start`` where to begin."""
+        found: tuple[Sending, ...] | _Huge | None
         if start.sent or start.snapshot:
             found = await self._run(released, base, start)
         else:
@@ -145,7 +146,8 @@ class Rendition:
                 yield sending
             return
         with self._shelf.beside(found.size):
-            while some := await asyncio.to_thread(lambda: list(islice(found.sendings, AHEAD))):
+            following = found.sendings
+            while some := await asyncio.to_thread(lambda: list(islice(following, AHEAD))):
                 for sending in some:
                     yield sending
 
