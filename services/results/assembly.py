@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 Position = tuple[Instant, int]
 """The time and the ordinal of a report: its place among the reports of its signature."""
 
+IN_ORDER = frozenset({Mark.REPORT, Mark.TURN, Mark.OVERSIZED})
+"""What has a place among the reports of its signature; the others end it."""
 END: Position = (DUSK, 0)
 """Where the mark stands that ends a signature: after every report."""
 
@@ -119,7 +121,7 @@ class Assembly:
         if whole is None:
             return
         message = whole
-        if headers.mark in (Mark.REPORT, Mark.TURN):
+        if headers.mark in IN_ORDER:
             signature.last[headers.shard] = headers.position
             signature.pending[headers.position][headers.shard] = message
         else:
@@ -145,14 +147,15 @@ class Assembly:
         if last is None:
             return False
         # An end has the time of the last report, or any: only another one tells that it is a repeat.
-        return headers.position <= last if headers.mark in (Mark.REPORT, Mark.TURN) else last == END
+        return headers.position <= last if headers.mark in IN_ORDER else last == END
 
     def _release(self, headers: ReportHeaders, signature: _Signature) -> Iterator[Released]:
         frontier = min(signature.last.values())
         for position in sorted(p for p in signature.pending if p <= frontier):
             messages = signature.pending.pop(position)
             if len(messages) == headers.shards:
-                mark = next(iter(messages.values())).headers.mark
+                marks = {m.headers.mark for m in messages.values()}
+                mark = Mark.OVERSIZED if Mark.OVERSIZED in marks else marks.pop()
                 yield Released(headers.signature, position, _by_shard(messages), mark)
             else:
                 missing = sorted(set(range(headers.shards)) - set(messages))

@@ -22,6 +22,7 @@ from services.results.encoding import Encoding
 from services.results.feed import Feed
 from services.results.own import OwnFeed
 from services.results.selection import Selection
+from services.results.subscription import oversized
 from stairwise.cql.query import Emit
 from stairwise.errors import ConflictError, GoneError
 from stairwise.operators.expansion import Expansion
@@ -91,6 +92,8 @@ async def last_report(registered: Registered, feed: Feed | OwnFeed, time: Instan
             + ("" if time is None else " at or before that time"),
             hint="reports follow the watermark: publish rows beyond the window's end",
         )
+    if released.mark is Mark.OVERSIZED:
+        raise oversized(registered.query, released)
     return released
 
 

@@ -64,6 +64,10 @@ class Topic:
     def end(self, mark: Mark = Mark.SEALED, *, shard: int = 0) -> Message:
         return self._write(shard, 2**62, b"", mark=mark)
 
+    def oversized(self, time: int, *, shard: int = 0) -> Message:
+        """Write the mark in place of a report that is too large."""
+        return self._write(shard, time, b"", mark=Mark.OVERSIZED)
+
     def again(self, message: Message) -> Message:
         """Write a message once more, as a replayed micro-batch does."""
         repeat = Message(message.headers, message.value, next(self._offsets))
