@@ -66,7 +66,7 @@ def test_a_report_of_many_messages_comes_whole_and_holds_up_no_other_query(syste
     assert answers == sorted((row["ticker"], row["qty"]) for row in rows)
     assert [line["row"]["n"] for line in system.lines("crowd_all")] == [16_000]
     pieces = [piece for piece in _pieces(system) if piece is not None]
-    assert len({piece.write for piece in pieces}) == 2
+    assert len({piece.write for piece in pieces}) >= 2
     assert len(pieces) > 10
 
 
