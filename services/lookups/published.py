@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, TopicPartition
 
 from stairwise.platform import kafka, topics
+from stairwise.platform.pieces import Piece
 from stairwise.platform.reports import ReportHeaders
 
 TIMEOUT = 10.0
@@ -43,7 +44,8 @@ def _search(reader: Consumer, partition: int, wanted: Mapping[str, int]) -> dict
         for message in kafka.read_to_end(reader, [TopicPartition(topics.RESULTS, partition, start)], TIMEOUT):
             headers = kafka.headers_of(message)
             if headers.get("signature", b"").decode() in wanted:
-                said = ReportHeaders.decode(headers)
-                found[said.signature] = said
+                said, piece = ReportHeaders.decode(headers), Piece.decode(headers)
+                if piece is None or piece.is_last:  # else it may have been given up in the middle
+                    found[said.signature] = said
         distance *= 4
     return found

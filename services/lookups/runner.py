@@ -19,10 +19,10 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from services.lookups import metrics
 from services.lookups.filters import FilterDriver, Outgoing
 from services.lookups.published import last_published
-from stairwise.platform import kafka, telemetry, topics
+from stairwise.platform import kafka, pieces, telemetry, topics
 from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.platform.plans import PlanReader, Registered
-from stairwise.platform.reports import encode_report
+from stairwise.platform.reports import ReportHeaders, encode_report
 from stairwise.schema import Stream
 
 log = logging.getLogger(__name__)
@@ -40,12 +40,13 @@ MEMORY = 86_400_000
 class FilterRunner(threading.Thread):
     """A thread beside the loop: a filter's report must not hold up a lookup for longer than Python's own switching."""
 
-    def __init__(self, brokers: str) -> None:
+    def __init__(self, brokers: str, piece_bytes: int) -> None:
         super().__init__(name="filters", daemon=True)
         self._loop = asyncio.get_running_loop()
         self._failed: asyncio.Future[None] = self._loop.create_future()
         self._stopping = threading.Event()
         self._brokers = brokers
+        self._piece_bytes = piece_bytes
         self._plans = PlanReader(brokers)
         self._consumer = kafka.consumer(brokers, "stairwise-lookups-filters")
         # No report may be given up while a later one gets through: there is no time after which one is.
@@ -158,16 +159,20 @@ class FilterRunner(threading.Thread):
     def _publish(self, outgoing: Outgoing) -> None:
         headers = outgoing.headers
         value = encode_report(outgoing.report) if outgoing.report is not None else b""
-        partition = topics.results_partition(headers.signature)
+        for piece, part in pieces.cut(value, self._piece_bytes):
+            self._produce(headers, part, [(pieces.HEADER, piece)] if piece else [])
+        metrics.reports.add(1, {"query": headers.signature.rpartition("@")[0]})
+
+    def _produce(self, headers: ReportHeaders, value: bytes, piece: list[tuple[str, bytes]]) -> None:
+        place, said = topics.results_partition(headers.signature), headers.encode() + piece
         while True:
             try:
                 self._producer.produce(
-                    topics.RESULTS, value, headers.key(), partition, headers=headers.encode(), on_delivery=_delivered
+                    topics.RESULTS, value, headers.key(), place, headers=said, on_delivery=_delivered
                 )
-                break
+                return
             except BufferError:
                 self._producer.poll(kafka.STEP)
-        metrics.reports.add(1, {"query": headers.signature.rpartition("@")[0]})
 
 
 def _delivered(error: object, _: object) -> None:

@@ -51,6 +51,7 @@ class Lookups:
 
     def __init__(self, settings: Settings) -> None:
         self._brokers = settings.brokers
+        self._piece_bytes = settings.piece_bytes
         self._server = AioServer(settings.listen, security=settings.security)
         self._plans = PlanFollower(settings.brokers)
         self._holdings = Holdings(Retain(settings.lookups_retain_ms, settings.lookups_retain_bytes))
@@ -154,7 +155,7 @@ class Lookups:
         """Run the standing filters while the group has this worker do it."""
         while True:
             await self._worker.leading.wait()
-            runner = FilterRunner(self._brokers)
+            runner = FilterRunner(self._brokers, self._piece_bytes)
             runner.start()
             try:
                 ends = {asyncio.create_task(self._worker.following.wait()), asyncio.create_task(runner.failure())}

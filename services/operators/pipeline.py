@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from stairwise.platform.config import Settings
 from stairwise.platform.kafka_security import KafkaSecurity
 
 TRIGGER = "100 milliseconds"
+SINGLE = ("OMP_NUM_THREADS", "ARROW_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables that tell libraries to use one thread: Spark gives each task its core."""
 
 # State commits went from about a second to 30 ms by the changelog and the plain file system manager.
 CONFIGURATION = {
@@ -31,6 +34,8 @@ CONFIGURATION = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "32",
+    # Of what a shard reads back after a start. A page may have megabytes, and by default thousands go in one message.
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.kafka.consumer.cache.capacity": "4096",  # one for each topic partition, or it is made anew each batch
@@ -60,14 +65,18 @@ def make_topics(settings: Settings) -> None:
 
 
 def session(settings: Settings) -> SparkSession:
-    """Spark with the connector, its Python workers being this very environment."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    for threads in ("OMP_NUM_THREADS", "ARROW_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    """Spark with the connector, its Python workers being this very environment, or one like it elsewhere."""
+    is_here = settings.spark_master.startswith("local")
+    if is_here:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for threads in SINGLE:
         os.environ.setdefault(threads, "1")
     builder = SparkSession.builder.appName("stairwise-operators").master(settings.spark_master)
     builder = builder.config("spark.jars", ",".join(str(jar) for jar in settings.spark_jars()))
     builder = builder.config("spark.local.dir", str(scratch(settings)))
-    if settings.spark_master.startswith("local"):
+    if is_here:
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     if settings.spark_ui_port is None:
         builder = builder.config("spark.ui.enabled", "false")
@@ -75,12 +84,26 @@ def session(settings: Settings) -> SparkSession:
         builder = builder.config("spark.ui.port", str(settings.spark_ui_port))
         for name, value in PROMETHEUS.items():
             builder = builder.config(name, value)
-    for name, value in CONFIGURATION.items():
+    for name, value in (CONFIGURATION | executor_environment(settings.spark_master, os.environ)).items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.shuffle.partitions", str(settings.shards))  # both are part of the checkpoint
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def executor_environment(master: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What Python workers have to find in their environment: where our code is, how Kafka is reached, where spans go.
+
+    On a machine of one's own they inherit it, and on Kubernetes the pods are made with it.
+    """
+    if not master.startswith("spark://"):
+        return {}
+    return {
+        f"spark.executorEnv.{name}": value
+        for name, value in environ.items()
+        if name.startswith(("STAIRWISE_", "OTEL_")) or name in (*SINGLE, "PYTHONPATH")
+    }
 
 
 def scratch(settings: Settings) -> Path:
@@ -120,8 +143,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         _messages(reports)
         .writeStream.format("kafka")
         .options(**reaching)
-        # Of a report before it is compressed; the broker's own limit is for what is left of it.
-        .option("kafka.max.request.size", str(4 * kafka.MAX_MESSAGE))
+        .option("kafka.max.request.size", str(kafka.MAX_MESSAGE))
         .option("kafka.buffer.memory", str(8 * kafka.MAX_MESSAGE))
         .option("kafka.compression.type", "lz4")
         .option("checkpointLocation", str(checkpoint(settings)))

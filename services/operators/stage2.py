@@ -7,8 +7,10 @@ So a batch that is tried again, or a shard that comes to another worker, starts 
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +23,41 @@ from services.operators.checkpoint import foreign
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
 from services.operators.worker import plans_upto, settle, start_telemetry
-from stairwise.platform import telemetry, topics
+from stairwise.platform import pieces, telemetry, topics
 from stairwise.platform.config import Settings
-from stairwise.platform.reports import ReportHeaders, encode_report
+from stairwise.platform.reports import Mark, ReportHeaders, encode_report
 
-HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), telemetry.TRACEPARENT]
+log = logging.getLogger(__name__)
+
+HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), pieces.HEADER, telemetry.TRACEPARENT]
 OUTPUT_DDL = "topic string, partition int, key binary, value binary, " + ", ".join(
     f"`{name}` string" for name in HEADER_NAMES
 )
+FRAME_BYTES = 16 << 20
+"""About how much goes to Spark in one piece: it is copied, and copied again."""
 
 _faults = telemetry.meter.create_counter(
     "stairwise.operators.faults", "{fault}", "NULLs by overflow or division by zero"
 )
 _counted: dict[tuple[int, str], tuple[int, int]] = {}
 _kept: dict[tuple[str, int], tuple[str, Shard, SparkPages]] = {}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How large things may be that are published, in bytes."""
+
+    report: int
+    piece: int
+
+    def within(self, item: Outgoing) -> Outgoing:
+        """What goes out, or a mark in its place: one report that is too large must not end all queries."""
+        size = item.report.rows.nbytes if item.report is not None else 0
+        if size <= self.report:
+            return item
+        told = telemetry.fields(signature=item.headers.signature, time=item.headers.time, bytes=size)
+        log.warning("a report is larger than STAIRWISE_REPORT_BYTES: a mark is published in its place", extra=told)
+        return replace(item, headers=replace(item.headers, mark=Mark.OVERSIZED), report=None)
 
 
 class SparkPages:
@@ -76,6 +99,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def __init__(self, settings: Settings, checkpoint: Path) -> None:
         self._brokers = settings.brokers
         self._shards = settings.shards
+        self._bounds = Bounds(settings.report_bytes, settings.piece_bytes)
         self._checkpoint = checkpoint
         self._run = uuid.uuid4().hex
 
@@ -92,15 +116,13 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         plans = plans_upto(self._brokers, max(p.headers.version for p in parcels))
         for parcel in parcels:
             shard.take(parcel, plans)
-        outgoing = list(shard.advance(plans))
+        yield from _frames(shard.advance(plans), self._bounds)
         shard.flush()
         store.save(self._pages)
         stamp = uuid.uuid4().hex
         self._stamp.update((stamp,))
         _kept[self._run, number] = (stamp, shard, store)
         _count_faults(number, shard)
-        if outgoing:
-            yield _frame(outgoing)
 
     def close(self) -> None:
         """The end of the task."""
@@ -130,17 +152,31 @@ def _count_faults(number: int, shard: Shard) -> None:
         _counted[number, signature] = (faults.overflow, faults.division)
 
 
-def _frame(outgoing: list[Outgoing]) -> pd.DataFrame:
-    records = []
-    for item in outgoing:
+def _frames(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[pd.DataFrame]:
+    """What goes out, by the frame: many small reports together, a large one as a part of it at a time."""
+    records: list[dict[str, Any]] = []
+    size = 0
+    for record in _records(outgoing, bounds):
+        records.append(record)
+        size += len(record["value"])
+        if size >= FRAME_BYTES:
+            yield pd.DataFrame(records)
+            records, size = [], 0
+    if records:
+        yield pd.DataFrame(records)
+
+
+def _records(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[dict[str, Any]]:
+    for item in map(bounds.within, outgoing):
         headers = {name: value.decode() for name, value in item.headers.encode()}
         headers[telemetry.TRACEPARENT] = _span(item)
         value = encode_report(item.report) if item.report is not None else b""
         partition = topics.results_partition(item.headers.signature)
         key = item.headers.key()
-        records += [_record(topics.LIVES, 0, i.encode(), life.encode()) for i, life in item.lives.items()]
-        records.append(_record(topics.RESULTS, partition, key, value) | headers)
-    return pd.DataFrame(records)
+        for identity, life in item.lives.items():
+            yield _record(topics.LIVES, 0, identity.encode(), life.encode())
+        for piece, part in pieces.cut(value, bounds.piece):
+            yield _record(topics.RESULTS, partition, key, part) | headers | {pieces.HEADER: piece.decode()}
 
 
 def _record(topic: str, partition: int, key: bytes, value: bytes) -> dict[str, Any]:

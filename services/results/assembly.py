@@ -1,4 +1,4 @@
-"""From messages to reports: repeats go, shards come together.
+"""From messages to reports: repeats go, pieces and shards come together.
 
     topic      s0:10   s1:10   s0:20   s0:10   s0:20   s1:20        (a replayed micro-batch writes again)
     taken      s0:10   s1:10   s0:20     ✗       ✗     s1:20
@@ -19,6 +19,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from services.results.joining import Joining
+from services.results.message import Message
 from stairwise.operators.contract import Report
 from stairwise.platform.reports import Mark, ReportHeaders, decode_report
 from stairwise.platform.telemetry import fields
@@ -30,6 +32,8 @@ log = logging.getLogger(__name__)
 Position = tuple[Instant, int]
 """The time and the ordinal of a report: its place among the reports of its signature."""
 
+IN_ORDER = frozenset({Mark.REPORT, Mark.TURN, Mark.OVERSIZED})
+"""What has a place among the reports of its signature; the others end it."""
 END: Position = (DUSK, 0)
 """Where the mark stands that ends a signature: after every report."""
 
@@ -37,16 +41,6 @@ END: Position = (DUSK, 0)
 def just_after(position: Position) -> Position:
     """The least position that is greater."""
     return position[0], position[1] + 1
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message of the results topic."""
-
-    headers: ReportHeaders
-    value: bytes
-    offset: int
-    traceparent: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +97,7 @@ class _Signature:
     last: dict[int, Position] = field(default_factory=dict)
     ended: dict[int, Message] = field(default_factory=dict)
     pending: dict[Position, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
+    joining: dict[int, Joining] = field(default_factory=lambda: defaultdict(Joining))
     over: bool = False
     """Has the mark been released that ends it?"""
 
@@ -122,7 +117,11 @@ class Assembly:
         if self._is_repeat(signature, headers):
             self.repeats += 1
             return
-        if headers.mark in (Mark.REPORT, Mark.TURN):
+        whole = signature.joining[headers.shard].take(message)
+        if whole is None:
+            return
+        message = whole
+        if headers.mark in IN_ORDER:
             signature.last[headers.shard] = headers.position
             signature.pending[headers.position][headers.shard] = message
         else:
@@ -138,6 +137,7 @@ class Assembly:
         if known is None:
             return None
         waiting = [m.offset for messages in known.pending.values() for m in messages.values()]
+        waiting += [offset for joining in known.joining.values() for offset in joining.offsets]
         if not known.over:
             waiting += [m.offset for m in known.ended.values()]
         return min(waiting, default=None)
@@ -147,14 +147,15 @@ class Assembly:
         if last is None:
             return False
         # An end has the time of the last report, or any: only another one tells that it is a repeat.
-        return headers.position <= last if headers.mark in (Mark.REPORT, Mark.TURN) else last == END
+        return headers.position <= last if headers.mark in IN_ORDER else last == END
 
     def _release(self, headers: ReportHeaders, signature: _Signature) -> Iterator[Released]:
         frontier = min(signature.last.values())
         for position in sorted(p for p in signature.pending if p <= frontier):
             messages = signature.pending.pop(position)
             if len(messages) == headers.shards:
-                mark = next(iter(messages.values())).headers.mark
+                marks = {m.headers.mark for m in messages.values()}
+                mark = Mark.OVERSIZED if Mark.OVERSIZED in marks else marks.pop()
                 yield Released(headers.signature, position, _by_shard(messages), mark)
             else:
                 missing = sorted(set(range(headers.shards)) - set(messages))

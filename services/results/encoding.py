@@ -12,16 +12,19 @@ import pyarrow as pa
 
 from services.results import wire
 from stairwise.cql.query import Query
-from stairwise.errors import StairwiseError
+from stairwise.errors import LimitError, StairwiseError
 from stairwise.operators.emission import Emission
 from stairwise.operators.expansion import LEVEL, levels_of
 from stairwise.operators.pages import to_page
+from stairwise.platform.kafka import MAX_MESSAGE
 from stairwise.platform.schemas import column_to_proto
 from stairwise.schema import Column, Type
 from stairwise.v1 import results_pb2 as pb
 
 CHUNK = 256 << 10
 """About how many bytes of changes one update carries."""
+BLOCK = 8 << 20
+"""About how many bytes of rows are written to protobuf's format at a time."""
 FEW = 64
 """Up to so many rows protobuf's own objects are quicker than columns."""
 _CHANGES_IN_UPDATE = b"\x12"
@@ -95,15 +98,40 @@ def pieces(query: Query, encoding: Encoding, emission: Emission, skip: int) -> I
             yield Piece(pb.Update(changes=some).SerializeToString(), len(some))
     else:
         types = [column.type for column in columns(query)]
-        changes = wire.fields(_CHANGES_IN_UPDATE, wire.changes(diff, wire.rows(types, batch)))
-        for start, stop in _cuts(wire.lengths(changes)):
-            yield Piece(wire.content(changes.slice(start, stop - start)), stop - start)
+        first = 0
+        for block in sliced(batch, BLOCK):
+            of_block = wire.changes(diff[first : first + block.num_rows], wire.rows(types, block))
+            changes = wire.fields(_CHANGES_IN_UPDATE, of_block)
+            for start, stop in _cuts(wire.lengths(changes)):
+                yield Piece(wire.content(changes.slice(start, stop - start)), stop - start)
+            first += block.num_rows
 
 
 def sliced(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
-    """A batch in pieces of about so many bytes, at least a row each."""
+    """A batch in pieces of about so many bytes, at least a row each, and of no more than twice as many."""
     each = max(1, size * batch.num_rows // max(1, batch.nbytes))
-    return (batch.slice(start, each) for start in range(0, batch.num_rows, each))
+    for start in range(0, batch.num_rows, each):
+        yield from _halved(batch.slice(start, each), 2 * size)
+
+
+def _halved(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """Rows that are longer than most of their batch are not sent together."""
+    if batch.num_rows == 1 or batch.nbytes <= most:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    for part in (batch.slice(0, half), batch.slice(half)):
+        yield from _halved(part, most)
+
+
+def sendable(query: Query, message: bytes) -> bytes:
+    """The message, if it is not larger than one may be: a row is not parted."""
+    if len(message) > MAX_MESSAGE:
+        raise LimitError(
+            f"a row of query {query.name!r} takes {len(message)} bytes, and a message {MAX_MESSAGE} at the most",
+            hint="let the query select fewer or shorter columns",
+        )
+    return message
 
 
 def _arrow_body(batch: pa.RecordBatch, diff: np.ndarray) -> bytes:

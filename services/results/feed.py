@@ -21,8 +21,8 @@ from services.results.assembly import Position, Released, just_after
 from services.results.history import Pages
 from services.results.journal import FIRST, Journal
 
-STEP = 2_000
-"""How many messages the first step of a search goes back."""
+STEP = 64
+"""How many messages the first step of a search goes back: they may be pieces of reports that are large."""
 PAUSE = 0.5
 """For how long to wait where a report is half written, in seconds."""
 

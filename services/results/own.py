@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from services.results.assembly import END, Position, Released, just_after
+from services.results.assembly import END, IN_ORDER, Position, Released, just_after
 from services.results.catalogue import Plans
 from services.results.feed import Feed
 from services.results.lives import Lives
@@ -91,11 +91,11 @@ class OwnFeed:
         if found is None or found.position != (due, 0):
             return None
         own = await self._own(found)
-        return own if own is not None and own.mark is Mark.REPORT else None
+        return own if own is not None and own.mark in (Mark.REPORT, Mark.OVERSIZED) else None
 
     async def _own(self, released: Released) -> Released | None:
         """What the query has of it; None where it has nothing."""
-        if released.mark not in (Mark.REPORT, Mark.TURN) or released.version < self._registered.version:
+        if released.mark not in IN_ORDER or released.version < self._registered.version:
             return released if released.mark is Mark.SEALED else None
         left = (await self._plans.upto(released.version)).left_at(self._registered)
         if left is not None and left <= released.version:
@@ -105,6 +105,12 @@ class OwnFeed:
         if self._taking is None:
             life = await self._lives.find(self._registered)
             self._taking = SharedExpansion(self._registered.query, life)
+        if released.mark is Mark.OVERSIZED:
+            return released if self._is_due_at(released.position[0], self._taking.life.after) else None
         if not self._taking.is_due(released.stairs[0]):
             return None
         return OwnReport(released.signature, released.position, released.messages, released.mark, self._taking)
+
+    def _is_due_at(self, time: Instant, after: Instant) -> bool:
+        """Is it a report time of the query? Told without the report, which was not published."""
+        return time > after and any((time - frame.offset) % frame.slide == 0 for frame in self._frames)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from opentelemetry.trace import SpanKind
 
@@ -25,6 +26,8 @@ from services.results.cursor import Cursor
 from services.results.encoding import Encoding
 from services.results.selection import Selection
 from stairwise.cql.query import Emit, Query
+from stairwise.errors import LimitError
+from stairwise.operators.emission import Emission
 from stairwise.operators.expansion import Expansion, levels_of
 from stairwise.platform import telemetry
 from stairwise.platform.plans import Registered
@@ -33,6 +36,11 @@ from stairwise.v1 import results_pb2 as pb
 
 KEPT_BYTES = 64 << 20
 """How many bytes of messages are kept for other subscribers."""
+HUGE = 16 << 20
+"""Of an answer of so many bytes a few messages are made at a time, for each subscriber as it takes them."""
+AHEAD = 16
+HUGE_IN_ALL = 1 << 30
+"""How many bytes the answers of this size may have together, those that are being sent at a time."""
 LARGE = 64 << 10
 """A report of so many bytes is expanded in a thread, so that the loop goes on meanwhile."""
 _UPDATE, _TOKEN = b"\x12", b"\x2a"
@@ -45,6 +53,14 @@ class Sending:
     message: bytes
     token: bytes
     is_update: bool = False
+
+
+@dataclass(frozen=True)
+class _Huge:
+    """A report whose messages are not all made at once."""
+
+    size: int
+    sendings: Iterator[Sending]
 
 
 Key = tuple[str, Encoding, bytes]
@@ -112,25 +128,35 @@ class Rendition:
             self._expansion.resume(released.report())
             self._last = released.position
 
-    async def updates(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...]:
+    async def updates(self, released: Released, base: Released | None, start: Cursor) -> AsyncIterator[Sending]:
         """The updates of a report and its progress mark. ``base`` is the report before; ``start`` where to begin."""
+        found: tuple[Sending, ...] | _Huge | None
         if start.sent or start.snapshot:
-            return await self._run(released, base, start)
-        key = (*self._kind, released.position, base.position if base is not None else None)
-        async with self._rendering:
-            found = self._shelf.get(key)
-            if found is None:
-                found = await self._run(released, base, start)
-                if self.users > 1:
-                    self._shelf.put(key, found)
-        return found
+            found = await self._run(released, base, start)
+        else:
+            key = (*self._kind, released.position, base.position if base is not None else None)
+            async with self._rendering:
+                found = self._shelf.get(key)
+                if found is None:
+                    found = await self._run(released, base, start)
+                    if self.users > 1 and isinstance(found, tuple):
+                        self._shelf.put(key, found)
+        if isinstance(found, tuple):
+            for sending in found:
+                yield sending
+            return
+        with self._shelf.beside(found.size):
+            following = found.sendings
+            while some := await asyncio.to_thread(lambda: list(islice(following, AHEAD))):
+                for sending in some:
+                    yield sending
 
-    async def _run(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...]:
+    async def _run(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...] | _Huge:
         if released.size < LARGE:
             return self._render(released, base, start)
         return await asyncio.to_thread(self._render, released, base, start)
 
-    def _render(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...]:
+    def _render(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...] | _Huge:
         expansion, report = self._expansion_after(base, start), released.report()
         whole_first = start.snapshot and not self._is_shared
         emission = self._selection.apply(expansion.standing(report) if whole_first else expansion.expand(report))
@@ -142,16 +168,20 @@ class Rendition:
             snapshot=start.snapshot,
             offset=released.offset if base is None else base.offset,
         )
-        sendings = []
+        sendings = self._sendings(released, emission, within)
+        return tuple(sendings) if emission.rows.nbytes < HUGE else _Huge(emission.rows.nbytes, sendings)
+
+    def _sendings(self, released: Released, emission: Emission, within: Cursor) -> Iterator[Sending]:
+        query = self.registered.query
         with self._span(released) as traceparent:
-            update = pb.Update(time_ms=released.position[0], snapshot=start.snapshot, traceparent=traceparent)
+            update = pb.Update(time_ms=released.position[0], snapshot=within.snapshot, traceparent=traceparent)
             head = update.SerializeToString()
-            for piece in encoding.pieces(self.registered.query, self._encoding, emission, start.sent):
+            for piece in encoding.pieces(query, self._encoding, emission, within.sent):
                 within = replace(within, sent=within.sent + piece.rows)
                 token = self.token(within)
                 message = wire.delimited(_UPDATE, head + piece.body) + wire.delimited(_TOKEN, token)
-                sendings.append(Sending(message, token, is_update=True))
-        return (*sendings, self._progress(released))
+                yield Sending(encoding.sendable(query, message), token, is_update=True)
+        yield self._progress(released)
 
     def _progress(self, released: Released) -> Sending:
         horizon = released.horizon if released.horizon > DAWN else None
@@ -196,7 +226,22 @@ class _Shelf:
     def __init__(self, most: int) -> None:
         self._most = most
         self._size = 0
+        self._beside = 0
         self._kept: OrderedDict[tuple[object, ...], tuple[Sending, ...]] = OrderedDict()
+
+    @contextmanager
+    def beside(self, size: int) -> Iterator[None]:
+        """An answer that is too large to be kept takes memory while it is sent: so much, and no more, at a time."""
+        if self._beside and self._beside + size > HUGE_IN_ALL:
+            raise LimitError(
+                f"this replica is sending {self._beside} bytes of large reports, and has no room for {size} more",
+                hint="resume with the last token later or at another replica, or subscribe with a filter",
+            )
+        self._beside += size
+        try:
+            yield
+        finally:
+            self._beside -= size
 
     def get(self, key: tuple[object, ...]) -> tuple[Sending, ...] | None:
         found = self._kept.get(key)

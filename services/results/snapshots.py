@@ -22,6 +22,7 @@ from services.results.encoding import Encoding
 from services.results.feed import Feed
 from services.results.own import OwnFeed
 from services.results.selection import Selection
+from services.results.subscription import oversized
 from stairwise.cql.query import Emit
 from stairwise.errors import ConflictError, GoneError
 from stairwise.operators.expansion import Expansion
@@ -63,9 +64,10 @@ class Snapshots:
             arrow=to_page(rows) if how is Encoding.ARROW else b"",
         )
         if how is Encoding.ARROW:
-            return answer.SerializeToString()
+            return encoding.sendable(query, answer.SerializeToString())
         types = [column.type for column in encoding.columns(query)]
-        return answer.SerializeToString() + wire.content(wire.fields(_ROWS_IN_SNAPSHOT, wire.rows(types, rows)))
+        written = wire.content(wire.fields(_ROWS_IN_SNAPSHOT, wire.rows(types, rows)))
+        return encoding.sendable(query, answer.SerializeToString() + written)
 
     def _rows(self, registered: Registered, released: Released, selection: Selection) -> pa.RecordBatch:
         key = registered.identity, released.position, selection.digest
@@ -90,6 +92,8 @@ async def last_report(registered: Registered, feed: Feed | OwnFeed, time: Instan
             + ("" if time is None else " at or before that time"),
             hint="reports follow the watermark: publish rows beyond the window's end",
         )
+    if released.mark is Mark.OVERSIZED:
+        raise oversized(registered.query, released)
     return released
 
 

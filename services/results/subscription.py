@@ -15,8 +15,8 @@ from services.results.cursor import Cursor
 from services.results.feed import Feed
 from services.results.own import OwnFeed
 from services.results.rendition import Rendition, Sending, compares_by_level
-from stairwise.cql.query import Emit
-from stairwise.errors import GoneError
+from stairwise.cql.query import Emit, Query
+from stairwise.errors import GoneError, LimitError
 from stairwise.operators.expansion import levels_of
 from stairwise.platform.reports import Mark
 from stairwise.v1 import results_pb2 as pb
@@ -25,6 +25,15 @@ _REASONS = {Mark.SEALED: pb.End.REASON_SEALED, Mark.LEFT: pb.End.REASON_DROPPED}
 
 HEARTBEAT = 15.0
 """After so many seconds without a message a heartbeat is sent, if the subscriber asks for nothing else."""
+
+
+def oversized(query: Query, released: Released) -> LimitError:
+    time = released.position[0]
+    return LimitError(
+        f"the report of query {query.name!r} at time {time} is larger than operators may publish",
+        hint=f"subscribe from a later time, {time + 1} or after; fewer keys or coarser slides make reports smaller, "
+        "STAIRWISE_REPORT_BYTES of operators allows larger ones",
+    )
 
 
 class Subscription:
@@ -49,6 +58,10 @@ class Subscription:
                 beat = pb.Heartbeat(clock_ms=time.time_ns() // 1_000_000)
                 yield self._rendition.response(cursor, pb.SubscribeResponse(heartbeat=beat))
                 continue
+            if released.mark is Mark.OVERSIZED:
+                if released.position >= start.at:
+                    raise oversized(self._query, released)
+                continue
             if released.mark is not Mark.REPORT:
                 end = pb.End(reason=_REASONS[released.mark])
                 cursor = Cursor(END, complete=True, offset=released.offset)
@@ -60,7 +73,7 @@ class Subscription:
                 if cursor is start:
                     self._check(base, released)
                 within = Cursor() if cursor is not start or start.complete else start
-                for sending in await self._rendition.updates(released, base, within):
+                async for sending in self._rendition.updates(released, base, within):
                     yield sending
                 cursor = Cursor(released.position, complete=True, offset=released.offset)
             base = released

@@ -17,7 +17,7 @@ from stairwise.platform import kafka, topics
 TAIL_BYTES = 16 << 20
 TAIL_MESSAGES = 20_000
 """How much of each partition is read at the start."""
-SAMPLE = 64
+SAMPLE = 16
 TIMEOUT = 30.0
 
 

@@ -7,8 +7,9 @@ import logging
 import confluent_kafka
 from confluent_kafka import KafkaError
 
-from services.results.assembly import Message
+from services.results.message import Message
 from stairwise.platform import kafka
+from stairwise.platform.pieces import Piece
 from stairwise.platform.reports import ReportHeaders
 from stairwise.platform.telemetry import TRACEPARENT, fields
 
@@ -39,13 +40,13 @@ def decode(message: confluent_kafka.Message) -> Message | None:
     """What a message says. One that is no report is passed over: it must not keep the others from being read."""
     headers = kafka.headers_of(message)
     try:
-        said = ReportHeaders.decode(headers)
+        said, piece = ReportHeaders.decode(headers), Piece.decode(headers)
     except (KeyError, ValueError, AttributeError, TypeError):
         told = fields(partition=message.partition(), offset=message.offset())
         log.exception("a message of the results topic is no report", extra=told)
         return None
     trace = headers.get(TRACEPARENT) or b""
-    return Message(said, message.value() or b"", message.offset(), trace.decode("ascii", "replace"))
+    return Message(said, message.value() or b"", message.offset(), trace.decode("ascii", "replace"), piece)
 
 
 def is_of(message: confluent_kafka.Message, signature: bytes) -> bool:

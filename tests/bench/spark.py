@@ -27,6 +27,7 @@ from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
 from tests.bench import spark_backlog as backlog
 from tests.bench import spark_latency as latency
+from tests.bench import spark_recovery
 from tests.bench.ending import end_in_order, undisturbed
 from tests.bench.report import HEAD, PLOTS, Goal, as_text, conclude
 
@@ -160,6 +161,13 @@ def delay_goals(bench: Bench) -> tuple[list[Goal], str]:
     return goals, f"Where the milliseconds of a micro-batch go, on average:\n\n{head}\n| {where} |"
 
 
+def recovery_goal(bench: Bench) -> Goal:
+    say("the driver is killed with a GiB of state")
+    cold, after, size = spark_recovery.recovery(bench.brokers, bench.registry, bench.directory, say)
+    name = f"start after a kill with {size / 2**30:.1f} GiB of state, beyond the {cold:.0f} s of one without"
+    return Goal(name, "≤ 15 s", f"{after - cold:.1f} s", after - cold <= 15)
+
+
 def drained(bench: Bench, counts: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
     say(f"draining {MESSAGES * backlog.ROWS_PER_MESSAGE:,} rows")
     abrupt = {n: bench.ours(f"abrupt, {n:,} windows", backlog.abrupt(n)) for n in counts}
@@ -186,6 +194,8 @@ def one_part(bench: Bench, part: str) -> int:
     if part == "delay":
         goals, where = delay_goals(bench)
         print(where)
+    elif part == "recovery":
+        goals = [recovery_goal(bench)]
     elif part == "own":
         ours, own = compared(bench)
         goals = [times(f"{count} windows beside Spark's own", ours[count], own[count], 20) for count in OWN]
@@ -197,7 +207,9 @@ def one_part(bench: Bench, part: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Operators on Spark: throughput and delay.")
-    parser.add_argument("--only", metavar="WINDOWS|own|delay", help="one part; the page of figures stays as it is")
+    parser.add_argument(
+        "--only", metavar="WINDOWS|own|delay|recovery", help="one part; the page of figures stays as it is"
+    )
     only = parser.parse_args().only
     end_in_order()
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as name, broker_at(Path(name)) as brokers:
@@ -207,6 +219,7 @@ def main() -> int:
         abrupt, different = drained(bench, COUNTS)
         ours, own = compared(bench)
         delays, where = delay_goals(bench)
+        recovered = recovery_goal(bench)
     plot(abrupt, different)
     ratio = abrupt[10_000] / abrupt[1]
     goals = [
@@ -214,6 +227,7 @@ def main() -> int:
         times("one window, 60 s by 1 s, beside Spark's own", ours[1], own[1], 20),
         times("50 windows beside Spark's own", ours[50], own[50], 100),
         *delays,
+        recovered,
     ]
     text = f"""
 {ROWS / 1e6:.0f} million rows in Arrow messages of {backlog.ROWS_PER_MESSAGE:,}, {backlog.KEYS:,} keys, SUM by key,

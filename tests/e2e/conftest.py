@@ -173,6 +173,7 @@ def system(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iter
     environment = {
         **os.environ,
         "STAIRWISE_DIR": str(directory),
+        "STAIRWISE_PIECE_BYTES": "65536",
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{receiver.address}",
         "OTEL_EXPORTER_OTLP_INSECURE": "true",
     }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from confluent_kafka import TopicPartition
 
 from stairwise.platform import kafka, topics
+from stairwise.platform.pieces import Piece
 from tests.e2e.conftest import System
 
 pytestmark = pytest.mark.jvm
@@ -48,6 +50,34 @@ def test_tumbling_count_and_sum_by_group_come_out_line_by_line(system: System) -
         {"query": "flow_all", "time": START + t * 1000, "diff": 1, "row": {"n": n, "volume": v}}
         for t, n, v in [(10, 4, 8), (20, 0, None), (30, 0, None), (40, 1, 7)]
     ]
+
+
+def test_a_report_of_many_messages_comes_whole_and_holds_up_no_other_query(system: System) -> None:
+    """The system is set to pieces of 64 KiB: each shard's report is some ten of them."""
+    declare(system, "crowd")
+    system.sql(
+        "CREATE QUERY crowd_keys AS SELECT ticker, SUM(qty) AS volume FROM crowd [TUMBLE 10 SECONDS] GROUP BY ticker;"
+        "CREATE QUERY crowd_all AS SELECT COUNT(*) AS n FROM crowd [TUMBLE 10 SECONDS]"
+    )
+    chance = random.Random(0)
+    rows = [trade(1 + number / 10_000, f"{chance.getrandbits(256):064x}", number) for number in range(16_000)]
+    system.publish("crowd", rows, "--seal")
+    answers = [(line["row"]["ticker"], line["row"]["volume"]) for line in system.lines("crowd_keys")]
+    assert answers == sorted((row["ticker"], row["qty"]) for row in rows)
+    assert [line["row"]["n"] for line in system.lines("crowd_all")] == [16_000]
+    pieces = [piece for piece in _pieces(system) if piece is not None]
+    assert len({piece.write for piece in pieces}) >= 2
+    assert len(pieces) > 10
+
+
+def _pieces(system: System) -> list[Piece | None]:
+    """What every message of ``results`` says of the part of a report that it is."""
+    brokers = json.loads((system.directory / "system.json").read_text())["addresses"]["brokers"]
+    reader = kafka.consumer(brokers, "test-pieces", enable_partition_eof=True)
+    partitions = [TopicPartition(topics.RESULTS, p, 0) for p in range(topics.RESULTS_PARTITIONS)]
+    found = [Piece.decode(kafka.headers_of(message)) for message in kafka.read_to_end(reader, partitions)]
+    reader.close()
+    return found
 
 
 def test_a_malformed_event_is_dead_lettered_with_its_reason_and_the_stream_goes_on(system: System) -> None:

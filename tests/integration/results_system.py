@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import grpc
@@ -21,7 +22,8 @@ from stairwise.client import Client, Update
 from stairwise.client import Subscription as Updates
 from stairwise.operators.contract import Report
 from stairwise.operators.expansion import report_schema
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka, pieces, topics
+from stairwise.platform.config import Settings
 from stairwise.platform.plans import PlanReader, Registered
 from stairwise.platform.reports import Mark, ReportHeaders, encode_report
 from stairwise.platform.schemas import stream_to_proto
@@ -72,12 +74,22 @@ class Writer:
         self.change(plans_pb2.Change(drop_query=dropped))
 
     def report(
-        self, registered: Registered, time: int, rows: Rows, shard: int = 0, shards: int = 1, traceparent: str = ""
+        self,
+        registered: Registered,
+        time: int,
+        rows: Rows,
+        shard: int = 0,
+        shards: int = 1,
+        traceparent: str = "",
+        messages: int | None = None,
     ) -> None:
+        """With ``messages``, the writer is killed after so many pieces of the report."""
         schema = report_schema(registered.query)
         arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
         report = Report(registered.signature, time, pa.RecordBatch.from_arrays(arrays, schema=schema))
-        self._write(ReportHeaders(registered.signature, shard, shards, time), encode_report(report), traceparent)
+        self._write(
+            ReportHeaders(registered.signature, shard, shards, time), encode_report(report), traceparent, messages
+        )
 
     def end(self, registered: Registered, mark: Mark = Mark.SEALED, shard: int = 0, shards: int = 1) -> None:
         self._write(ReportHeaders(registered.signature, shard, shards, DUSK, mark=mark), b"")
@@ -97,12 +109,12 @@ class Writer:
     def flush(self) -> None:
         assert self._producer.flush(30) == 0
 
-    def _write(self, headers: ReportHeaders, value: bytes, traceparent: str = "") -> None:
+    def _write(self, headers: ReportHeaders, value: bytes, traceparent: str = "", messages: int | None = None) -> None:
         partition = topics.results_partition(headers.signature)
         trace = [("traceparent", traceparent.encode())] if traceparent else []
-        self._producer.produce(
-            topics.RESULTS, value, headers.key(), partition=partition, headers=headers.encode() + trace
-        )
+        for piece, part in islice(pieces.cut(value, Settings.piece_bytes), messages):
+            said = [*headers.encode(), (pieces.HEADER, piece), *trace]
+            self._producer.produce(topics.RESULTS, part, headers.key(), partition=partition, headers=said)
 
 
 @dataclass

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 
@@ -156,6 +158,33 @@ def test_a_large_report_comes_in_pieces_and_whole(service: Service, writer: Writ
 
 
 @pytest.mark.timeout(180)
+def test_a_report_larger_than_any_message_of_kafka_comes_whole(
+    service: Service, broker, writer: Writer, tmp_path: Path
+) -> None:
+    """From the journal; and, after a start whose tail begins in the middle of its pieces, from Kafka."""
+    query, chance = counts(writer), random.Random(0)
+    rows = [(f"{chance.getrandbits(2_000):0500x}", number, 1) for number in range(45_000)]
+    writer.report(query, 10, rows[:1], shards=1)
+    writer.report(query, 20, rows, messages=3)  # operators is killed
+    writer.report(query, 20, rows[::-1])
+    writer.report(query, 30, rows[:1])
+    writer.end(query)
+    writer.flush()
+    expected = [(10, rows[:1]), (20, sorted(rows)), (30, rows[:1])]
+    for tried in (service, None):
+        with running(broker.bootstrap, tmp_path / "again.log") if tried is None else nullcontext(tried) as serving:
+            with serving.client() as client:
+                updates = list(client.subscribe(query.query.name, "earliest", encoding="arrow"))
+                resumed = list(client.subscribe(query.query.name, updates[0].token, encoding="arrow"))
+            got = [
+                (u.time, [tuple(row.values()) for row in u.to_arrow().select(["k", "n", "s"]).to_pylist()])
+                for u in updates
+            ]
+            assert got == expected
+            assert [(u.time, len(u.changes)) for u in resumed] == [(20, len(rows)), (30, 1)]
+            assert updates[1].to_arrow().nbytes > 20 << 20
+
+
 def test_a_client_resumes_when_the_service_is_killed_and_started_again(mortal: Service, writer: Writer) -> None:
     query = counts(writer, "CHANGES")
     expected = []

@@ -20,6 +20,8 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_LOOKUPS_RETAIN_BYTES | how much memory lookups take for one partition, at most | 268435456 |
 | STAIRWISE_SHARDS | into how many shards a signature with a common key is split | 1 |
 | STAIRWISE_BATCH_MESSAGES | how many messages of ``s.*`` a micro-batch of operators takes at the most | 400 |
+| STAIRWISE_REPORT_BYTES | the largest report of a shard that operators publishes | 536870912 |
+| STAIRWISE_PIECE_BYTES | how much of a report one message of ``results`` holds at the most | 4194304 |
 | STAIRWISE_METRICS | where Prometheus scrapes this service, ``host:port``; ``none``: nowhere | none |
 | STAIRWISE_LOG | DEBUG, INFO, WARNING or ERROR | INFO |
 | STAIRWISE_SPARK_MASTER | Spark's master | local[2] |
@@ -113,6 +115,8 @@ class Settings:
     lookups_retain_bytes: int = 256 << 20
     shards: int = 1
     batch_messages: int = 400
+    report_bytes: int = 512 << 20
+    piece_bytes: int = 4 << 20
     metrics: str | None = None
     log_level: str = "INFO"
     spark_master: str = "local[2]"
@@ -153,6 +157,12 @@ class Settings:
             shards=variables.integer(environ, "STAIRWISE_SHARDS", cls.shards, lowest=1, highest=4096),
             batch_messages=variables.integer(
                 environ, "STAIRWISE_BATCH_MESSAGES", cls.batch_messages, lowest=1, highest=1_000_000
+            ),
+            report_bytes=variables.integer(
+                environ, "STAIRWISE_REPORT_BYTES", cls.report_bytes, lowest=1024, highest=1 << 30
+            ),
+            piece_bytes=variables.integer(
+                environ, "STAIRWISE_PIECE_BYTES", cls.piece_bytes, lowest=1024, highest=cls.piece_bytes
             ),
             metrics=variables.optional_address(environ, "STAIRWISE_METRICS"),
             log_level=variables.choice(environ, "STAIRWISE_LOG", cls.log_level, LOG_LEVELS),

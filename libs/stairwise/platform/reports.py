@@ -32,6 +32,8 @@ class Mark(enum.Enum):
     """The query was dropped and its last report stands before this."""
     TURN = "turn"
     """Queries of the signature have come or gone: every report of those gone stands before this."""
+    OVERSIZED = "oversized"
+    """In place of a report that is larger than may be published."""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from services.results.assembly import Assembly, Message, Position, Released
+from services.results.assembly import Assembly, Position, Released
 from services.results.feed import Feed
 from services.results.history import Page
 from services.results.journal import FIRST, Journal
+from services.results.message import Message
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
@@ -62,6 +63,10 @@ class Topic:
 
     def end(self, mark: Mark = Mark.SEALED, *, shard: int = 0) -> Message:
         return self._write(shard, 2**62, b"", mark=mark)
+
+    def oversized(self, time: int, *, shard: int = 0) -> Message:
+        """Write the mark in place of a report that is too large."""
+        return self._write(shard, time, b"", mark=Mark.OVERSIZED)
 
     def again(self, message: Message) -> Message:
         """Write a message once more, as a replayed micro-batch does."""

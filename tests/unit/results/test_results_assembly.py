@@ -60,6 +60,15 @@ def test_a_replayed_batch_is_dropped_and_counted() -> None:
     assert assembly.repeats == 4
 
 
+def test_where_one_shard_has_too_much_the_report_counts_as_too_large() -> None:
+    topic = Topic(counts(), shards=2)
+    topic.report(10, shard=0)
+    topic.oversized(10, shard=1)
+    topic.report(20, shard=0)
+    topic.report(20, shard=1)
+    assert [(r.position[0], r.mark) for r in released(topic.messages)] == [(10, Mark.OVERSIZED), (20, Mark.REPORT)]
+
+
 def test_the_end_comes_once_after_every_shard_has_said_it() -> None:
     topic = Topic(counts(), shards=2)
     topic.report(10, shard=0)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from services.results import encoding, wire
 from services.results.encoding import Encoding
 from services.results.selection import selection_of
+from stairwise.errors import LimitError
 from stairwise.operators.emission import Emission
 from stairwise.operators.pages import concat, from_page
+from stairwise.platform.kafka import MAX_MESSAGE
 from stairwise.schema import Type
 from stairwise.v1 import results_pb2 as pb
 from tests.unit.results.small_reports import query_of
@@ -72,6 +74,7 @@ def test_the_pieces_of_an_emission_hold_every_change_once(
     emission = Emission(10, 0, np.array(diffs, np.int8), batch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "CHUNK", chunk)
+        patch.setattr(encoding, "BLOCK", 2 * chunk)
         patch.setattr(encoding, "FEW", few)
         patch.setattr(encoding, "columns", lambda _: [pb_column(t) for t in TYPES])
         pieces = list(encoding.pieces(QUERY, how, emission, skip))
@@ -86,6 +89,20 @@ def test_the_pieces_of_an_emission_hold_every_change_once(
         assert concat(batches).equals(batch.slice(skip)) or has_nan(rows)
         said = [list(u.diffs) or [1] * b.num_rows for u, b in zip(updates, batches, strict=True)]
         assert [d for some in said for d in some] == diffs[skip:]
+
+
+def test_long_rows_that_stand_together_are_sent_apart() -> None:
+    rows = pa.RecordBatch.from_arrays([pa.array(["x" * 3_000] * 4 + ["y"] * 996)], names=["k"])
+    parts = list(encoding.sliced(rows, 4_000))
+    assert concat(parts).equals(rows)
+    assert max(part.nbytes for part in parts) <= 8_000
+
+
+def test_a_row_that_no_message_can_hold_is_refused_with_what_to_do() -> None:
+    assert encoding.sendable(QUERY, b"x" * MAX_MESSAGE)
+    with pytest.raises(LimitError, match="takes 8388609 bytes") as refused:
+        encoding.sendable(QUERY, b"x" * (MAX_MESSAGE + 1))
+    assert "fewer or shorter columns" in refused.value.hint
 
 
 def has_nan(rows: list[Row]) -> bool:

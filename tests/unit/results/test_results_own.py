@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,8 +12,9 @@ from services.operators.parcel import Parcel
 from services.operators.shard import Shard
 from services.operators.stage1 import Message as Sequenced
 from services.operators.stage1 import parcels_of
-from services.results.assembly import END, Message, Released
+from services.results.assembly import END, Released
 from services.results.journal import FIRST, Journal
+from services.results.message import Message
 from services.results.own import OwnFeed
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
@@ -71,13 +73,18 @@ def written(shards: int) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]
     return plans, messages, lives
 
 
-def own_feed(name: str, version: int, shards: int = 2) -> OwnFeed:
+def own_feed(name: str, version: int, shards: int = 2, oversized: Sequence[int] = ()) -> OwnFeed:
     plans, messages, lives = written(shards)
+    messages = [m if m.headers.time not in oversized else _oversized(m) for m in messages]
     registered = plans.at(version).queries[name]
     known, journal = Known(plans, lives), Journal()
     journal.extend(released(messages))
     feed = feed_over(journal, ListedHistory(Topic(registered)), registered.signature)
     return OwnFeed(feed, registered, known, known)
+
+
+def _oversized(message: Message) -> Message:
+    return replace(message, headers=replace(message.headers, mark=Mark.OVERSIZED), value=b"")
 
 
 def read(feed: OwnFeed, at: tuple[int, int] = FIRST, *, before: bool = False) -> list[Released]:
@@ -111,6 +118,16 @@ def test_a_query_that_joins_late_begins_after_the_highest_watermark_and_sees_dow
     expansion = Expansion(query)
     lines = [line for r in reports for line in line_dicts("seldom", expansion.expand(r.report()))]
     assert {(line["time"], line["diff"]) for line in lines} >= {(40, 1)}
+
+
+def test_a_report_that_was_too_large_is_told_to_the_queries_that_were_due() -> None:
+    often, seldom = (
+        read(own_feed(name, version, oversized=[40, 50])) for name, version in (("often", 1), ("seldom", 2))
+    )
+    assert [r.position[0] for r in often if r.mark is Mark.OVERSIZED] == [40, 50]
+    assert [r.position[0] for r in seldom if r.mark is Mark.OVERSIZED] == [40]
+    assert times(often) == [10, 20, 30]
+    assert times(seldom) == [60, 80]
 
 
 def test_rows_of_all_shards_come_together() -> None:

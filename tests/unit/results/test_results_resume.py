@@ -18,7 +18,7 @@ from services.results.journal import Journal
 from services.results.rendition import Renditions
 from services.results.selection import Selection
 from services.results.subscription import Subscription
-from stairwise.errors import GoneError
+from stairwise.errors import GoneError, LimitError
 from stairwise.platform.plans import Registered
 from stairwise.platform.reports import Mark
 from stairwise.v1 import results_pb2 as pb
@@ -240,6 +240,21 @@ def test_a_dropped_query_ends_as_dropped() -> None:
     for report in released([*world.topic.messages, world.topic.end(Mark.LEFT)])[1:]:
         world.journal.append(report)
     assert lines(world.subscribe(Cursor()))[-1] == ("REASON_DROPPED",)
+
+
+@pytest.mark.parametrize("emit", EMITS)
+def test_a_report_that_was_too_large_ends_the_subscription_with_what_to_do(emit: str) -> None:
+    world = World(counts(emit), [["a"]], end=False)
+    world.topic.oversized(20)
+    world.topic.report(30, [("b", 1)])
+    world.topic.end()
+    for report in released(world.topic.messages)[1:]:
+        world.journal.append(report)
+    with pytest.raises(LimitError, match="at time 20 is larger than operators may publish") as refused:
+        world.subscribe(Cursor())
+    assert "from a later time, 21 or after" in refused.value.hint
+    later = lines(world.subscribe(Cursor((21, 0), snapshot=emit == "CHANGES")))
+    assert [line[0] for line in later if line[1:] == ("complete",)] == [30]
 
 
 def test_messages_come_as_reports_do() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from services.results import encoding, rendition
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
 from services.results.rendition import Rendition, Renditions, Sending
 from services.results.selection import Selection
+from stairwise.errors import LimitError
 from stairwise.operators.expansion import Expansion
 from tests.unit.results.small_reports import Topic, counts, released
 
@@ -34,7 +36,7 @@ def reports(emit: str) -> tuple[Topic, list]:
 async def read(rendition: Rendition, every: list, upto: int) -> list[Sending]:
     sent: list[Sending] = []
     for base, report in zip([None, *every], every[:upto], strict=False):
-        sent += await rendition.updates(report, base, Cursor())
+        sent += [sending async for sending in rendition.updates(report, base, Cursor())]
     return sent
 
 
@@ -77,3 +79,45 @@ def test_another_filter_or_encoding_is_another_rendition() -> None:
         renditions.use(registered, Encoding.VALUES, Selection(digest=b"x")) as three,
     ):
         assert len({id(one), id(two), id(three)}) == 3
+
+
+async def messages_of(updates: AsyncIterator[Sending]) -> list[bytes]:
+    return [sending.message async for sending in updates]
+
+
+@pytest.mark.parametrize("how", Encoding)
+def test_a_huge_report_is_made_as_it_is_taken_and_says_the_same(how: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(counts())
+    topic.report(10, [(f"key {n:06}", n) for n in range(2_000)])
+    (report,) = released(topic.messages)
+    monkeypatch.setattr(encoding, "CHUNK", 1_000)
+
+    async def scenario() -> None:
+        with Renditions().use(topic.registered, how, Selection()) as one:
+            at_once = await messages_of(one.updates(report, None, Cursor()))
+            monkeypatch.setattr(rendition, "HUGE", 1)
+            monkeypatch.setattr(rendition, "AHEAD", 3)
+            assert await messages_of(one.updates(report, None, Cursor())) == at_once
+            assert len(at_once) > 20
+
+    asyncio.run(scenario())
+
+
+def test_huge_reports_beyond_what_memory_is_for_are_refused_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, every = reports("RSTREAM")
+    monkeypatch.setattr(rendition, "HUGE", 1)
+    monkeypatch.setattr(rendition, "HUGE_IN_ALL", 1)
+
+    async def scenario() -> None:
+        renditions = Renditions()
+        kind = topic.registered, Encoding.VALUES, Selection()
+        with renditions.use(*kind) as one, renditions.use(*kind) as two:
+            sending = one.updates(every[0], None, Cursor())
+            await anext(sending)
+            with pytest.raises(LimitError, match="no room") as refused:
+                await messages_of(two.updates(every[0], None, Cursor()))
+            assert "resume with the last token" in refused.value.hint
+            assert await messages_of(sending)
+            assert await messages_of(two.updates(every[0], None, Cursor()))
+
+    asyncio.run(scenario())

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.results.assembly import END, Assembly, Message, Position, Released
+from services.results.assembly import END, Assembly, Position, Released
 from services.results.feed import Feed
 from services.results.journal import FIRST, Journal
+from services.results.message import Message
 from tests.unit.results.small_reports import ListedHistory, Topic, counts, released
 
 
