@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +38,15 @@ from stairwise.operators.chains import NONE, Chains, GrowingInts, in_order
 from stairwise.operators.contract import Batch
 from stairwise.operators.join import Condition, Conjunct, expand_ranges, fields
 from stairwise.operators.keys import KeyTable
-from stairwise.operators.preparation import Preparation
+from stairwise.operators.preparation import Preparation, row_expressions
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Duration, Instant, Type
 
 PIECE = 32_768
 """About how many new rows probe together."""
+
+MANY = 262_144
+"""About how many joined rows are handed out together."""
 
 _FEW_KEYS = 4096
 
@@ -133,7 +137,7 @@ class Probe:
         self._rest: list[Conjunct] = []
         """What is neither an equality between two inputs nor asks one alone."""
         self._pairs = self._find_pairs(firsts)
-        self._asked = sorted({int(n[1:]) for p in self._preparations for n in p.schema.names if n.startswith("f")})
+        self._asked = sorted({field.index for _, expr in row_expressions(select) for field in fields(expr)})
         faults = Faults()
         for i, buffer in enumerate(self._buffers):  # what an earlier operator left in the store
             self._take_in(i, buffer.rows(firsts[i], buffer.end), faults)
@@ -179,13 +183,22 @@ class Probe:
         for buffer in self._buffers:
             buffer.settle(watermark)
         rows = [buffer.rows(start, buffer.end) for buffer, start in zip(self._buffers, starts, strict=True)]
+        found: list[list[Ints]] = []
         for pieces in _pieces(rows):
             joined = self._probe_new(pieces, stays, faults)
-            if len(joined):
-                yield joined
+            if len(joined[0]):
+                found.append(joined)
+            if sum(len(at[0]) for at in found) > MANY:
+                yield self._joined(found)
+                found = []
+        if found:
+            yield self._joined(found)
 
-    def _probe_new(self, new: list[pa.RecordBatch], stays: Sequence[Stay], faults: Faults) -> JoinedInputs:
-        """New rows of all inputs: each finds all rows of the inputs behind its own, and old ones of those before."""
+    def _probe_new(self, new: list[pa.RecordBatch], stays: Sequence[Stay], faults: Faults) -> list[Ints]:
+        """New rows of all inputs: each finds all rows of the inputs behind its own, and old ones of those before.
+
+        Gives where the rows of each input stand.
+        """
         found: list[dict[int, Ints]] = []
         for i, rows in enumerate(new):
             self._take_in(i, rows, faults)
@@ -208,7 +221,8 @@ class Probe:
         """All that the rows which are kept make with one another."""
         times = self._times[0]
         upto = [t.end for t in self._times]
-        return self._together([self._partners(0, np.arange(times.first, times.end), upto, stays, faults).at])
+        found = self._partners(0, np.arange(times.first, times.end), upto, stays, faults)
+        return self._joined([self._together([found.at])])
 
     # ── one input after the other ────────────────────────────────────────────────────────────────────────────
 
@@ -222,8 +236,10 @@ class Probe:
             below = at < upto[new]
             if not below.all():
                 probe, at = probe[below], at[below]
+            meets = self._always_meet(found, new, stays)
             found = _Found({**found.take(probe), new: at})
-            found = found.keep(self._meet(found, stays))
+            if not meets:
+                found = found.keep(self._meet(found, stays))
             used.update(pair.conjuncts if pair is not None else ())
             found = self._filter(found, used, faults)
         return found
@@ -246,7 +262,7 @@ class Probe:
     def _candidates(self, found: _Found, new: int, pair: _Pair | None, stays: Sequence[Stay]) -> tuple[Ints, Ints]:
         """Rows of an input that may belong to those found: with their key, and not gone before they come."""
         times = self._times[new]
-        came = np.max([self._times[i].at(at) + stays[i].begins for i, at in found.at.items()], axis=0)
+        came = latest_of([self._times[i].at(at) + stays[i].begins for i, at in found.at.items()])
         lowest = np.searchsorted(times.kept, came - stays[new].ends, side="right") + times.first
         for i, least in ((b.earlier, b.least) for b in self._bands if b.later == new and b.earlier in found.at):
             since = self._times[i].at(found.at[i]) + least
@@ -254,7 +270,7 @@ class Probe:
         if pair is not None:
             old = sum(pair.inputs) - new
             return pair.chains[new].probe(pair.chains[old].keys.at(found.at[old]), lowest)
-        gone = np.min([self._times[i].at(at) + stays[i].ends for i, at in found.at.items()], axis=0)
+        gone = _earliest_of([self._times[i].at(at) + stays[i].ends for i, at in found.at.items()])
         highest = np.searchsorted(times.kept, gone - stays[new].begins, side="left") + times.first
         for i, least in ((b.later, b.least) for b in self._bands if b.earlier == new and b.later in found.at):
             until = self._times[i].at(found.at[i]) - least
@@ -265,9 +281,20 @@ class Probe:
     def _meet(self, found: _Found, stays: Sequence[Stay]) -> Bools:
         """Can any window hold the rows together?"""
         times = {i: self._times[i].at(at) for i, at in found.at.items()}
-        begins = np.max([t + stays[i].begins for i, t in times.items()], axis=0)
-        ends = np.min([t + stays[i].ends for i, t in times.items()], axis=0)
+        begins = latest_of([t + stays[i].begins for i, t in times.items()])
+        ends = _earliest_of([t + stays[i].ends for i, t in times.items()])
         return np.asarray(begins < ends)
+
+    def _always_meet(self, found: _Found, new: int, stays: Sequence[Stay]) -> bool:
+        """Are the rows of one input, in order of time, still there when the last row of the new one comes?
+
+        That those of the new one are still there when they come is what candidates are.
+        """
+        if len(found.at) > 1 or not len(self._times[new].kept):
+            return False
+        ((i, at),) = found.at.items()
+        oldest, newest = int(self._times[i].at(at[:1])[0]) if len(at) else DUSK, int(self._times[new].kept[-1])
+        return newest + stays[new].begins < oldest + stays[i].ends
 
     def _filter(self, found: _Found, used: set[Conjunct], faults: Faults) -> _Found:
         """Apply every condition that can be decided now."""
@@ -283,14 +310,19 @@ class Probe:
 
     # ── what is found ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _together(self, found: list[dict[int, Ints]]) -> JoinedInputs:
+    def _together(self, found: list[dict[int, Ints]]) -> list[Ints]:
         """Put in order: by the time of the latest row, then by the rows themselves, the first input's first."""
         none = np.zeros(0, np.int64)
         at = [np.concatenate([none, *(some[i] for some in found)]) for i in range(len(self._buffers))]
         if len(at[0]):
             # Positions stand in the order of (time, partition, sequence), so they order rows as their places do.
-            latest = np.max([times.at(rows) for times, rows in zip(self._times, at, strict=True)], axis=0)
+            latest = latest_of([times.at(rows) for times, rows in zip(self._times, at, strict=True)])
             _, *at = in_order([latest, *at])
+        return at
+
+    def _joined(self, found: list[list[Ints]]) -> JoinedInputs:
+        """The rows at some places, those of one piece behind those of the piece before."""
+        at = found[0] if len(found) == 1 else [np.concatenate(places) for places in zip(*found, strict=True)]
         times = [times.at(rows) for times, rows in zip(self._times, at, strict=True)]
         return JoinedInputs(times, self._columns(dict(enumerate(at)), self._asked))
 
@@ -340,6 +372,15 @@ class Probe:
         return total
 
 
+def latest_of(columns: Sequence[Ints]) -> Ints:
+    """The latest time of each row."""
+    return reduce(np.maximum, columns)
+
+
+def _earliest_of(columns: Sequence[Ints]) -> Ints:
+    return reduce(np.minimum, columns)
+
+
 def _pieces(rows: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """New rows of all inputs in pieces of bearable size, cut at the same instants."""
     times = [int64_view(batch.column(TIME)) for batch in rows]
@@ -348,7 +389,7 @@ def _pieces(rows: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         if total:
             yield rows
         return
-    together = np.sort(np.concatenate(times))
+    together = np.sort(np.concatenate(times), kind="stable")  # a few runs that are in order already
     cuts = np.unique(together[PIECE - 1 :: PIECE])
     edges = [np.concatenate(([0], np.searchsorted(t, cuts, side="right"), [len(t)])) for t in times]
     for number in range(len(cuts) + 1):

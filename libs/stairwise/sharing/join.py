@@ -26,7 +26,7 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.lifetimes import stay_of
-from stairwise.operators.probe import JoinedInputs, Probe, Stay
+from stairwise.operators.probe import JoinedInputs, Probe, Stay, latest_of
 from stairwise.operators.store import Store
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import DAWN, DUSK, Instant
@@ -58,7 +58,7 @@ class JoinBlock:
     def reports(self) -> Iterator[Report]:
         """One by one, as the contract has them: each the joined rows that its time has added."""
         batches = [_published(found) for found in self.found]
-        latest = [np.max(found.times, axis=0) for found in self.found]
+        latest = [latest_of(found.times) for found in self.found]
         after = DAWN
         for time in self.times.tolist():
             parts = []
