@@ -126,6 +126,16 @@ class Chains:
             head[: len(self._head)] = self._head
             self._head = head
 
+    @property
+    def distinct(self) -> int:
+        """How many different keys there are."""
+        return int(np.count_nonzero(self._head >= self.keys.first))
+
+    def firsts(self, start: int, stop: int) -> int:
+        """How many of the rows at positions start ≤ i < stop are the first there with their key, or have none."""
+        before = self._before.kept[start - self.keys.first : stop - self.keys.first]
+        return int(np.count_nonzero(before < start))
+
     def drop(self, before: int) -> None:
         """No probe asks for positions below ``before`` any more."""
         self.keys.drop(before)
