@@ -47,6 +47,12 @@ from stairwise.schema import DAWN, DUSK, Duration, Instant
 PIECE = 32_768
 """About how many new rows probe together."""
 
+WAIT = 131_072
+"""So many rows wait for the report that shows what they join with, and probe together when it is due: lazy evaluation.
+
+When there are more they probe at once (eagerly), so that a long slide does not leave all the work to its report.
+"""
+
 MANY = 262_144
 """About how many joined rows are handed out together."""
 
@@ -136,16 +142,19 @@ class Probe:
 
         Gives where the rows of each input stand.
         """
-        found: list[dict[int, Ints]] = []
         for i, rows in enumerate(new):
             self._take_in(i, rows, faults)
-        ends = [times.end for times in self._times]
-        begins = [end - rows.num_rows for end, rows in zip(ends, new, strict=True)]
         self._order = self._best_order(stays)
-        for i, rows in enumerate(new):
-            if rows.num_rows:
-                upto = [begins[k] if k < i else ends[k] for k in range(len(new))]
-                found.append(self._partners(i, np.arange(begins[i], ends[i]), upto, stays, faults).at)
+        return self._found_by([end - rows.num_rows for end, rows in zip(self.ends, new, strict=True)], stays, faults)
+
+    def _found_by(self, begins: Sequence[int], stays: Sequence[Stay], faults: Faults) -> list[Ints]:
+        """Where the rows stand that those from some positions on make with one another and with all before them."""
+        ends = self.ends
+        found: list[dict[int, Ints]] = []
+        for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            if begin < end:
+                upto = [begins[k] if k < i else ends[k] for k in range(len(ends))]
+                found.append(self._partners(i, np.arange(begin, end), upto, stays, faults).at)
         return self._together(found)
 
     def _take_in(self, i: int, rows: pa.RecordBatch, faults: Faults) -> None:
@@ -155,12 +164,20 @@ class Probe:
             if i in link.inputs:
                 link.extend(i, columns, rows.num_rows, faults)
 
-    def everything(self, stays: Sequence[Stay], faults: Faults) -> JoinedInputs:
-        """All that the rows which are kept make with one another."""
-        times = self._times[0]
-        upto = [t.end for t in self._times]
-        found = self._partners(0, np.arange(times.first, times.end), upto, stays, faults)
+    @property
+    def ends(self) -> list[int]:
+        """The positions behind the rows that have probed."""
+        return [times.end for times in self._times]
+
+    def everything(self, stays: Sequence[Stay], faults: Faults, upto: Sequence[int] | None = None) -> JoinedInputs:
+        """All that the rows which are kept, or those below some positions, make with one another."""
+        upto = self.ends if upto is None else upto
+        found = self._partners(0, np.arange(self._times[0].first, upto[0]), upto, stays, faults)
         return self._joined([self._together([found.at])])
+
+    def again(self, begins: Sequence[int], stays: Sequence[Stay], faults: Faults) -> JoinedInputs:
+        """What the rows from some positions on make with one another and with all before them."""
+        return self._joined([self._found_by(begins, stays, faults)])
 
     # ── one input after the other ────────────────────────────────────────────────────────────────────────────
 
