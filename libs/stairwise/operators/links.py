@@ -75,6 +75,11 @@ class Equalities:
             found.setdefault(i, expr)
         return found
 
+    @property
+    def values(self) -> list[dict[int, Expr]]:
+        """What must be equal: for each value, the expression by which each input has it."""
+        return self._of
+
     def links(self, firsts: Sequence[int]) -> list[Link]:
         """For each set of inputs that have a value in common, all values that they have; the smallest sets first."""
         sets = sorted({tuple(sorted(of)) for of in self._of}, key=lambda inputs: (len(inputs), inputs))
