@@ -53,6 +53,9 @@ WAIT = 131_072
 When there are more they probe at once (eagerly), so that a long slide does not leave all the work to its report.
 """
 
+_RENEWED = 8
+"""The order of inputs is looked at again when one in so many rows is new."""
+
 MANY = 262_144
 """About how many joined rows are handed out together."""
 
@@ -108,6 +111,8 @@ class Probe:
         self._links = self._equalities.links(firsts)
         self._order = list(range(len(select.inputs)))
         """In which inputs are probed."""
+        self._unordered = 0
+        """How many rows have come since the order was looked at."""
         self._asked = sorted({field.index for _, expr in row_expressions(select) for field in fields(expr)})
         faults = Faults()
         for i, buffer in enumerate(self._buffers):  # what an earlier operator left in the store
@@ -144,7 +149,9 @@ class Probe:
         """
         for i, rows in enumerate(new):
             self._take_in(i, rows, faults)
-        self._order = self._best_order(stays)
+        self._unordered += sum(rows.num_rows for rows in new)
+        if len(new) > 2 and _RENEWED * self._unordered >= sum(len(times.kept) for times in self._times):
+            self._order, self._unordered = self._best_order(stays), 0
         return self._found_by([end - rows.num_rows for end, rows in zip(self.ends, new, strict=True)], stays, faults)
 
     def _found_by(self, begins: Sequence[int], stays: Sequence[Stay], faults: Faults) -> list[Ints]:
@@ -183,8 +190,6 @@ class Probe:
 
     def _best_order(self, stays: Sequence[Stay]) -> list[int]:
         """By what the windows hold now (``join_order``)."""
-        if len(self._buffers) == 2:
-            return [0, 1]
         rows = [len(times.kept) for times in self._times]
         rates = [count / max(1, stay.ends) for count, stay in zip(rows, stays, strict=True)]
         keys = [Key({i: link.chains[i].distinct for i in link.inputs}) for link in self._links]
