@@ -103,7 +103,8 @@ class CountedBlock:
     @property
     def times(self) -> Ints:
         """The report times."""
-        return self.row_times[self.by_number.times - self.first]
+        times: Ints = self.row_times[self.by_number.times - self.first]
+        return times
 
 
 class SharedCounted:
