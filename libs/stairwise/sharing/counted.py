@@ -5,9 +5,9 @@
     [ROWS 4 SLIDE 2]           (0, 4] at 4    (2, 6] at 6   is RANGE 4 SLIDE 2 by the number
     reports at                        20, first of its instant      20, third of its instant
 
-    answers        SELECT and SELECT DISTINCT over windows that slide by rows
+    answers        SELECT, SELECT DISTINCT and groups over windows that slide by rows
     update         that of the operator by numbers: O(log r) a row, whatever the windows hold
-    lookup         changes: O(what changed), see ``distinct_expansion`` and ``flow_expansion``
+    lookup         that of the operator by numbers; changes of rows and sets: O(what changed)
     space          that of the operator by numbers, and the rows above the watermark
     order          any, as long as no row comes at or below the watermark
     from           seed 002 section 3 (a count-based window expires rows first in, first out, as a time-based one does)
@@ -36,13 +36,24 @@ from stairwise.schema import TIME_COLUMN, Column, Instant, Stream, Type
 from stairwise.sharing.distinct import SharedDistinct
 from stairwise.sharing.distinct_expansion import DistinctExpansion
 from stairwise.sharing.due import Life
+from stairwise.sharing.expansion import SharedExpansion
 from stairwise.sharing.flow import SharedFlow
 from stairwise.sharing.flow_expansion import FlowExpansion
-from stairwise.sharing.signature import DistinctSignature, FlowSignature, distinct_signature_of, flow_signature_of
+from stairwise.sharing.operator import SharedAggregation
+from stairwise.sharing.signature import (
+    DistinctSignature,
+    FlowSignature,
+    Signature,
+    distinct_signature_of,
+    flow_signature_of,
+    signature_of,
+)
+from stairwise.sharing.stair import Stair
 from stairwise.windows.schedule import ordinals
 from stairwise.windows.spec import RowsWindow, TimeWindow
 
 NUMBER = "_number"
+_OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")
 _COUNT, _WAITING = b"N", b"W"
 
 
@@ -51,7 +62,7 @@ class CountedSignature:
     """What queries over windows of rows have to agree in: what they would have to if numbers were times."""
 
     stream: Stream
-    by_number: DistinctSignature | FlowSignature
+    by_number: Signature | DistinctSignature | FlowSignature
 
     @property
     def name(self) -> str:
@@ -59,15 +70,17 @@ class CountedSignature:
 
 
 def counted_signature_of(query: Query) -> CountedSignature | None:
-    """A query's signature, where it shows rows of one window that slides by rows."""
+    """A query's signature, where it asks one window that slides by rows, and does not calculate with time."""
     select = query.relation
-    if not isinstance(select, Select) or len(select.inputs) != 1 or select.is_grouped:
+    if not isinstance(select, Select) or len(select.inputs) != 1:
+        return None
+    if any(aggregate.function in _OF_TIME for aggregate in select.aggregates):
         return None
     window = select.inputs[0].window
     if not isinstance(window, RowsWindow) or window.row_slide is None:
         return None
     changed = by_number(query)
-    found = distinct_signature_of(changed) or flow_signature_of(changed)
+    found = distinct_signature_of(changed) or flow_signature_of(changed) or signature_of(changed)
     return None if found is None else CountedSignature(select.inputs[0].stream, found)
 
 
@@ -103,7 +116,9 @@ class CountedBlock:
     @property
     def times(self) -> Ints:
         """The report times."""
-        times: Ints = self.row_times[self.by_number.times - self.first]
+        block = self.by_number
+        numbers: Ints = block.steps.time if isinstance(block, Stair) else block.times
+        times: Ints = self.row_times[numbers - self.first]
         return times
 
 
@@ -117,12 +132,7 @@ class SharedCounted:
         self.queries = list(queries)
         self._store = store
         numbered = [by_number(query) for query in queries]
-        inner = signature.by_number
-        self._operator: SharedDistinct | SharedFlow = (
-            SharedDistinct(inner, numbered, store)
-            if isinstance(inner, DistinctSignature)
-            else SharedFlow(inner, numbered, store)
-        )
+        self._operator = _operator_for(signature.by_number, numbered, store)
         count = store.get(_COUNT)
         self._count = 0 if count is None else int(count)
         """How many rows are numbered."""
@@ -172,20 +182,36 @@ class SharedCounted:
         self._store.put(_COUNT, b"%d" % self._count)
 
 
+def _operator_for(
+    signature: Signature | DistinctSignature | FlowSignature, queries: Sequence[Query], store: Store
+) -> SharedAggregation | SharedDistinct | SharedFlow:
+    if isinstance(signature, DistinctSignature):
+        return SharedDistinct(signature, queries, store)
+    if isinstance(signature, FlowSignature):
+        return SharedFlow(signature, queries, store)
+    return SharedAggregation(signature, queries, store)
+
+
 class CountedExpansion:
     """What one query shows of its signature's rows."""
 
     def __init__(self, query: Query, life: Life) -> None:
         self.query = query
-        numbered = by_number(query)
-        distinct = distinct_signature_of(numbered) is not None
-        self._expansion = DistinctExpansion(numbered, life) if distinct else FlowExpansion(numbered, life)
+        self._expansion = _expansion_for(by_number(query), life)
         self.life, self.faults = life, self._expansion.faults
 
     def expand(self, block: CountedBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
-        emitted = self._expansion.expand(block.by_number)
+        emitted: Emissions | None = self._expansion.expand(block.by_number)
         if emitted is None:
             return None
         at = emitted.times - block.first
         return replace(emitted, times=block.row_times[at], ordinals=block.row_ordinals[at])
+
+
+def _expansion_for(query: Query, life: Life) -> Any:
+    if distinct_signature_of(query) is not None:
+        return DistinctExpansion(query, life)
+    if flow_signature_of(query) is not None:
+        return FlowExpansion(query, life)
+    return SharedExpansion(query, life)
