@@ -32,7 +32,7 @@ PLACE = (TIME, PARTITION, SEQUENCE)
 """The columns that hold a row's place in the order of its stream; they come last."""
 
 _DENSE = 8
-"""Where at least one row in so many is asked for, all of them are laid end to end to take them from."""
+"""Where at least one row in so many is asked for, the rows between are laid end to end to take them from."""
 
 SMALL = 4096
 """A page with fewer rows takes in what comes next rather than staying alone."""
@@ -140,9 +140,10 @@ class RowBuffer:
         """Some columns of the settled rows at some positions, in any order."""
         if not self._settled:
             return empty(self.schema).select(names)
-        if len(self._settled) > 1 and len(positions) > (self.end - self.first) // _DENSE:
-            rows = self.rows(self._settled[0].number, self.end, names)
-            return rows.take(pa.array(positions - self._settled[0].number))
+        if len(self._settled) > 1 and len(positions):
+            low, high = int(positions.min()), int(positions.max()) + 1
+            if _DENSE * len(positions) > high - low:
+                return self.rows(low, high, names).take(pa.array(positions - low))
         starts = np.array([page.number for page in self._settled], np.int64)
         return take(starts, [page.rows.select(names) for page in self._settled], positions)
 
