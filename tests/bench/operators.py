@@ -148,9 +148,9 @@ def sharing_goals(name: str, load: Callable[[int], Load], wanted: float) -> tupl
         ),
         Goal(
             f"{name}, memory of 1,000 windows beside the widest",
-            "≤ 10 ×",
+            "≤ 4 ×",
             _beside(size, one),
-            size <= 10 * one.state / 2**20,
+            size <= 4 * one.state / 2**20,
         ),
     ]
     return goals, {1: one, 1_000: many}

@@ -19,7 +19,7 @@ from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
 from stairwise.operators.store import MemoryStore
 from stairwise.schema import DAWN, DUSK
-from stairwise.sharing import flow_expansion
+from stairwise.sharing import copies
 from stairwise.sharing.flow import SharedFlow
 from stairwise.sharing.flow_expansion import FlowExpansion
 from stairwise.sharing.signature import flow_signature_of
@@ -38,6 +38,8 @@ SHAPES = (
     "SELECT k FROM s [{}] EXCEPT SELECT k FROM t [{}]",
     "SELECT k FROM s [{}] UNION ALL SELECT k FROM t [{}] EXCEPT SELECT k FROM u [{}]",
     "SELECT x FROM s [{}] EXCEPT (SELECT x FROM s [{}] UNION ALL SELECT x FROM u [{}])",
+    "SELECT DISTINCT k FROM s [{}] EXCEPT SELECT k FROM t [{}]",
+    "SELECT DISTINCT x FROM s [{}] WHERE x > 0 UNION ALL SELECT DISTINCT x FROM t [{}]",
 )
 EMITS = ("ISTREAM", "DSTREAM", "CHANGES")
 
@@ -101,7 +103,7 @@ def test_queries_of_a_flow_say_what_their_rows_in_scope_say(
     lines: dict[str, list[Line]] = {query.name: [] for query in queries}
     joins_at = chance.randrange(len(batches) + 1)
     watermark = DAWN
-    many, flow_expansion._MANY = flow_expansion._MANY, -(10**6)  # values are forgotten at every report
+    many, copies._MANY = copies._MANY, -(10**6)  # values are forgotten at every report
     try:
         for number, batch in enumerate([*batches, None]):
             if number == joins_at and late is not None:
@@ -118,7 +120,7 @@ def test_queries_of_a_flow_say_what_their_rows_in_scope_say(
                 operator.flush()
                 operator = SharedFlow(signature, operator.queries, store)
     finally:
-        flow_expansion._MANY = many
+        copies._MANY = many
     for query in queries:
         life = expansions[query.name].life
         joined = None if life.after == DAWN and life.horizon == DAWN else Joined(query, life.after, life.horizon)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.cql.query import Query, selects
 from stairwise.cql.script import Catalogue
+from stairwise.operators import probe, timejoin
 from stairwise.operators.build import operator_for
 from stairwise.operators.contract import Batch, Joined
 from stairwise.operators.evaluation import QueryOperator
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
+from stairwise.operators.probe import Probe
 from stairwise.operators.recompute import Recompute
 from stairwise.operators.store import MemoryStore
-from stairwise.schema import DAWN, DUSK, Stream
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.sharing import join
 from stairwise.sharing.build import QueryExpansion
 from stairwise.sharing.join_expansion import JoinExpansion
 from tests.property.shared import (
@@ -97,11 +102,44 @@ def by_scope(query: Query, batches: Sequence[Batch], joined: Joined | None = Non
     return said(query, QueryOperator(query, list(parts), store), batches, joined)
 
 
+def said_alone(
+    query: Query, batches: Sequence[Batch], watermarks: Sequence[Instant], chance: random.Random
+) -> list[Line]:
+    """The lines of a query by itself, torn down and made anew now and then."""
+    store, lines = MemoryStore(), []
+    operator, expansion = operator_for(query, store), Expansion(query)
+    for batch, watermark in zip([*batches, None], [*watermarks, DUSK], strict=True):
+        if batch is not None:
+            operator.insert(batch)
+        for block in operator.advance_blocks(watermark):
+            lines += line_dicts(query.name, expansion.expand_block(block))
+        if chance.random() < 0.3:
+            operator.flush()
+            operator = operator_for(query, store)
+    return lines
+
+
 class SharedPairs(Shared):
     """A query that joins takes up what has been joined already."""
 
     def expansion(self, query: Query) -> QueryExpansion:
         return JoinExpansion(query, self.operator.life(query.name), self.operator.history(query.name))
+
+
+@contextmanager
+def any_strategy(chance: random.Random) -> Iterator[None]:
+    """Rows probe at once or wait for a report, each by itself or by groups, in any order of inputs."""
+
+    def shuffled(self: Probe, _: object) -> list[int]:
+        return chance.sample(range(len(self.select.inputs)), len(self.select.inputs))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (join, timejoin):
+            patch.setattr(module, "WAIT", chance.choice((0, 5, module.WAIT)))
+        patch.setattr(probe, "ROWS_A_KEY", chance.choice((0, 1, 2, probe.ROWS_A_KEY)))
+        if chance.random() < 0.7:
+            patch.setattr(Probe, "_best_order", shuffled)
+        yield
 
 
 @st.composite
@@ -140,8 +178,9 @@ def test_joins_of_a_signature_say_what_their_rows_in_scope_say(
 ) -> None:
     streams, queries = declared(parts, sources, values, condition)
     batches = batches_in_turn(streams, rows)
-    shared = SharedPairs(queries, chance)
-    drive(shared, batches, watermarks_of(batches, [streams[name] for name in sources]))
+    with any_strategy(chance):
+        shared = SharedPairs(queries, chance)
+        drive(shared, batches, watermarks_of(batches, [streams[name] for name in sources]))
     for query in queries:
         assert shared.lines[query.name] == by_scope(query, batches)
 
@@ -158,16 +197,8 @@ def test_a_join_by_itself_says_what_its_rows_in_scope_say(
     streams, (query, *_) = declared(parts[:1], sources, values, condition)
     batches = batches_in_turn(streams, rows)
     watermarks = watermarks_of(batches, [streams[name] for name in sources])
-    store, lines = MemoryStore(), []
-    operator, expansion = operator_for(query, store), Expansion(query)
-    for batch, watermark in zip([*batches, None], [*watermarks, DUSK], strict=True):
-        if batch is not None:
-            operator.insert(batch)
-        for block in operator.advance_blocks(watermark):
-            lines += line_dicts(query.name, expansion.expand_block(block))
-        if chance.random() < 0.3:
-            operator.flush()
-            operator = operator_for(query, store)
+    with any_strategy(chance):
+        lines = said_alone(query, batches, watermarks, chance)
     assert lines == by_scope(query, batches)
 
 
@@ -183,9 +214,10 @@ def test_no_join_notices_the_others_that_join_and_leave(
     streams, queries = declared(parts, sources, values, condition)
     batches = batches_in_turn(streams, rows)
     steady, passing = queries[:1], queries[1:]
-    shared = SharedPairs(steady, chance)
     watermarks = watermarks_of(batches, [streams[name] for name in sources])
-    drive(shared, batches, watermarks, Visits(passing, len(batches), chance, longest=8))
+    with any_strategy(chance):
+        shared = SharedPairs(steady, chance)
+        drive(shared, batches, watermarks, Visits(passing, len(batches), chance, longest=8))
     assert shared.lines[steady[0].name] == by_scope(steady[0], batches)
     for query in passing:
         if query.name in shared.lines:

@@ -31,6 +31,9 @@ TIME, PARTITION, SEQUENCE = "_t", "_p", "_s"
 PLACE = (TIME, PARTITION, SEQUENCE)
 """The columns that hold a row's place in the order of its stream; they come last."""
 
+_DENSE = 8
+"""Where at least one row in so many is asked for, the rows between are laid end to end to take them from."""
+
 SMALL = 4096
 """A page with fewer rows takes in what comes next rather than staying alone."""
 
@@ -122,19 +125,25 @@ class RowBuffer:
         self._gone.add(numbered(self._settled_prefix, page.number))
         return _Page(self.first, page.rows.slice(self.first - page.number))
 
-    def rows(self, start: int, stop: int) -> pa.RecordBatch:
-        """The settled rows at positions start ≤ i < stop."""
+    def rows(self, start: int, stop: int, names: list[str] | None = None) -> pa.RecordBatch:
+        """The settled rows at positions start ≤ i < stop, or some columns of them."""
         parts = []
         for page in self._settled:
             low, high = max(start, page.number), min(stop, page.number + len(page))
             if low < high:
-                parts.append(page.rows.slice(low - page.number, high - low))
-        return concat(parts) if parts else empty(self.schema)
+                rows = page.rows if names is None else page.rows.select(names)
+                parts.append(rows.slice(low - page.number, high - low))
+        schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
+        return concat(parts) if parts else empty(schema)
 
     def take(self, positions: Ints, names: list[str]) -> pa.RecordBatch:
         """Some columns of the settled rows at some positions, in any order."""
         if not self._settled:
             return empty(self.schema).select(names)
+        if len(self._settled) > 1 and len(positions):
+            low, high = int(positions.min()), int(positions.max()) + 1
+            if _DENSE * len(positions) > high - low:
+                return self.rows(low, high, names).take(pa.array(positions - low))
         starts = np.array([page.number for page in self._settled], np.int64)
         return take(starts, [page.rows.select(names) for page in self._settled], positions)
 

@@ -75,15 +75,15 @@ class GrowingInts:
         return self._array[self._start : self._stop]
 
     def at(self, places: Ints) -> Ints:
-        found: Ints = self.kept[places - self.first]
-        return found
+        return self.kept.take(places - self.first)
 
     def extend(self, numbers: Ints) -> None:
         if self._stop + len(numbers) > len(self._array):
             kept = self.kept
-            array = np.empty(max(1024, 2 * (len(kept) + len(numbers))), np.int64)
-            array[: len(kept)] = kept
-            self._array, self._start, self._stop = array, 0, len(kept)
+            if 2 * (len(kept) + len(numbers)) > len(self._array):
+                self._array = np.empty(max(1024, 3 * (len(kept) + len(numbers))), np.int64)
+            self._array[: len(kept)] = kept  # into the room of those that are forgotten, where there is enough
+            self._start, self._stop = 0, len(kept)
         self._array[self._stop : self._stop + len(numbers)] = numbers
         self._stop += len(numbers)
 
@@ -126,6 +126,16 @@ class Chains:
             head[: len(self._head)] = self._head
             self._head = head
 
+    @property
+    def distinct(self) -> int:
+        """How many different keys there are."""
+        return int(np.count_nonzero(self._head >= self.keys.first))
+
+    def firsts(self, start: int, stop: int) -> int:
+        """How many of the rows at positions start ≤ i < stop are the first there with their key, or have none."""
+        before = self._before.kept[start - self.keys.first : stop - self.keys.first]
+        return int(np.count_nonzero(before < start))
+
     def drop(self, before: int) -> None:
         """No probe asks for positions below ``before`` any more."""
         self.keys.drop(before)
@@ -134,7 +144,7 @@ class Chains:
     def probe(self, keys: Ints, lowest: Ints) -> tuple[Ints, Ints]:
         """All (probe, position) with the key of the probe and a position at or above its lowest."""
         lowest = np.maximum(lowest, self.keys.first)
-        at = np.where((keys >= 0) & (keys < len(self._head)), self._head[np.clip(keys, 0, len(self._head) - 1)], NONE)
+        at = self._heads(keys)
         probe = np.flatnonzero(at >= lowest)
         at = at[probe]
         found: list[tuple[Ints, Ints]] = []
@@ -150,6 +160,13 @@ class Chains:
         if not found:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         return np.concatenate([p for p, _ in found]), np.concatenate([a for _, a in found])
+
+    def _heads(self, keys: Ints) -> Ints:
+        """The last row of each key."""
+        known = (keys >= 0) & (keys < len(self._head))
+        if known.all():
+            return self._head.take(keys)
+        return np.where(known, self._head.take(keys, mode="clip"), NONE)
 
     def _long(self, probe: Ints, keys: Ints, lowest: Ints, highest: Ints) -> tuple[Ints, Ints]:
         """The rest of long chains: the rows of those keys, sorted by key once, hold each of them in one piece."""

@@ -64,7 +64,7 @@ class KeyTable:
         return numbers
 
     def _long_numbers(self, columns: Sequence[pa.Array]) -> Ints:
-        keys = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        keys = list(zip(*(_comparable(column) for column in columns), strict=True))
         new = [row for row, key in enumerate(keys) if key not in self._long]
         for number, row in enumerate(new, self._count):
             self._long[keys[row]] = number
@@ -102,6 +102,15 @@ class KeyTable:
         self.__init__(self._types)  # type: ignore[misc]
         renumbered[used] = self.numbers(kept, len(used))
         return renumbered
+
+
+def _comparable(column: pa.Array) -> list[object]:
+    """Python values of which a NaN equals another."""
+    values: list[object] = column.to_pylist()
+    return [_NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
+
+
+_NAN = object()
 
 
 def _taken(columns: Sequence[pa.Array], at: Ints) -> list[pa.Array]:

@@ -10,41 +10,54 @@
     space          the rows that the widest windows reach, in pages sorted by time
     order          any, as long as no row comes at or below the watermark
     from           seed 002 section 4.2, seed 000 section 4 (one probe for all windows), seed 001 sections 5.2.1 (a new
-                   row probes input after input, nothing in between is kept) and 5.3 (fewest expected matches first)
+                   row probes input after input, nothing in between is kept), 5.2.2 (rows of one key together, see
+                   ``key_groups``) and 5.3 (in which order, see ``join_order``)
 
 What is found carries the times of its rows. Which windows hold it from when to when follows from them alone: windows
-do not enter here but by how long a row can matter to the widest (``Stay``). Equalities between two inputs are found by
-chains of equal keys; the inputs that are left, and every other condition, by looking at each candidate.
+do not enter here but by how long a row can matter to the widest (``Stay``). What must be equal is found by chains of
+equal keys (``links``); the inputs that are left, and every other condition, by looking at each candidate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Call, Expr, Select
-from stairwise.expressions.evaluate import evaluate, selects
+from stairwise.cql.query import Select
+from stairwise.expressions.evaluate import selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Bools, Ints, int64_view
 from stairwise.operators.bands import bands_of
 from stairwise.operators.buffer import PLACE, TIME, RowBuffer
-from stairwise.operators.cells import canonical_column
-from stairwise.operators.chains import NONE, Chains, GrowingInts, in_order
+from stairwise.operators.chains import GrowingInts, in_order
 from stairwise.operators.contract import Batch
 from stairwise.operators.join import Condition, Conjunct, expand_ranges, fields
-from stairwise.operators.keys import KeyTable
-from stairwise.operators.preparation import Preparation
+from stairwise.operators.join_order import Key, Load, best_order
+from stairwise.operators.key_groups import ROWS_A_KEY, KeyGroups
+from stairwise.operators.links import Equalities, Link
+from stairwise.operators.preparation import Preparation, row_expressions
 from stairwise.operators.store import Store
-from stairwise.schema import DAWN, DUSK, Duration, Instant, Type
+from stairwise.schema import DAWN, DUSK, Duration, Instant
 
 PIECE = 32_768
 """About how many new rows probe together."""
 
-_FEW_KEYS = 4096
+WAIT = 131_072
+"""So many rows wait for the report that shows what they join with, and probe together when it is due: lazy evaluation.
+
+When there are more they probe at once (eagerly), so that a long slide does not leave all the work to its report.
+"""
+
+_RENEWED = 8
+"""The order of inputs is looked at again when one in so many rows is new."""
+
+MANY = 262_144
+"""About how many joined rows are handed out together."""
 
 
 class Stay(NamedTuple):
@@ -65,42 +78,6 @@ class JoinedInputs:
 
     def __len__(self) -> int:
         return len(self.times[0])
-
-
-class _Pair:
-    """Two inputs with equalities between them: their keys in one table, and chains of the rows of both."""
-
-    def __init__(self, inputs: tuple[int, int], firsts: Sequence[int]) -> None:
-        self.inputs = inputs
-        self.conjuncts: list[Conjunct] = []
-        self.exprs: dict[int, list[Expr]] = {i: [] for i in inputs}
-        self.chains = {i: Chains(firsts[i]) for i in inputs}
-        self.table = KeyTable([])
-
-    def prepare(self) -> None:
-        self.table = KeyTable([expr.type.arrow for expr in self.exprs[self.inputs[0]]])
-
-    def numbers(self, i: int, columns: list[pa.Array | None], length: int, faults: Faults) -> Ints:
-        """The keys of rows of input i; a NULL equals nothing."""
-        keys = [canonical_column(evaluate(expr, columns, length, faults)) for expr in self.exprs[i]]
-        numbers = self.table.numbers(keys, length)
-        for key in keys:
-            if key.null_count:
-                numbers = np.where(key.is_valid().to_numpy(zero_copy_only=False), numbers, NONE)
-        return numbers
-
-    def forget(self) -> None:
-        """Forget keys that no row has any more, when they are many."""
-        rows = sum(len(chains.keys.kept) for chains in self.chains.values())
-        if len(self.table) <= 4 * rows + _FEW_KEYS:
-            return
-        kept = [chains.keys.kept for chains in self.chains.values()]
-        used = np.unique(np.concatenate(kept))
-        renumbered = np.append(self.table.keep(used[used >= 0]), NONE)  # a row without a key stays one
-        for i, keys in zip(self.inputs, kept, strict=True):
-            first = self.chains[i].keys.first
-            self.chains[i] = Chains(first)
-            self.chains[i].extend(renumbered[keys])
 
 
 class _Found(NamedTuple):
@@ -130,41 +107,16 @@ class Probe:
             for i, preparation in enumerate(self._preparations)
         ]
         self._times = [GrowingInts(first) for first in firsts]
-        self._rest: list[Conjunct] = []
-        """What is neither an equality between two inputs nor asks one alone."""
-        self._pairs = self._find_pairs(firsts)
-        self._asked = sorted({int(n[1:]) for p in self._preparations for n in p.schema.names if n.startswith("f")})
+        self._equalities = Equalities(self._condition)
+        self._links = self._equalities.links(firsts)
+        self._order = list(range(len(select.inputs)))
+        """In which inputs are probed."""
+        self._unordered = 0
+        """How many rows have come since the order was looked at."""
+        self._asked = sorted({field.index for _, expr in row_expressions(select) for field in fields(expr)})
         faults = Faults()
         for i, buffer in enumerate(self._buffers):  # what an earlier operator left in the store
             self._take_in(i, buffer.rows(firsts[i], buffer.end), faults)
-
-    def _find_pairs(self, firsts: Sequence[int]) -> dict[tuple[int, int], _Pair]:
-        pairs: dict[tuple[int, int], _Pair] = {}
-        for conjunct in self._condition.conjuncts:
-            if len(conjunct.inputs) == 1:
-                continue
-            sides = self._equality(conjunct)
-            if sides is None:
-                self._rest.append(conjunct)
-                continue
-            low, high = sorted(sides)
-            pair = pairs.setdefault((low, high), _Pair((low, high), firsts))
-            pair.conjuncts.append(conjunct)
-            for i, expr in sides.items():
-                pair.exprs[i].append(expr)
-        for pair in pairs.values():
-            pair.prepare()
-        return pairs
-
-    def _equality(self, conjunct: Conjunct) -> dict[int, Expr] | None:
-        """The two inputs that an equality is between, each with its side of it."""
-        expr = conjunct.expr
-        if not (isinstance(expr, Call) and expr.op == "=" and expr.args[0].type is not Type.HUGEINT):
-            return None
-        asks = [self._condition.inputs_of(arg) for arg in expr.args]
-        if any(len(asked) != 1 for asked in asks) or asks[0] == asks[1]:
-            return None
-        return {next(iter(asked)): arg for asked, arg in zip(asks, expr.args, strict=True)}
 
     # ── rows in ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,102 +131,185 @@ class Probe:
         for buffer in self._buffers:
             buffer.settle(watermark)
         rows = [buffer.rows(start, buffer.end) for buffer, start in zip(self._buffers, starts, strict=True)]
+        found: list[list[Ints]] = []
         for pieces in _pieces(rows):
             joined = self._probe_new(pieces, stays, faults)
-            if len(joined):
-                yield joined
+            if len(joined[0]):
+                found.append(joined)
+            if sum(len(at[0]) for at in found) > MANY:
+                yield self._joined(found)
+                found = []
+        if found:
+            yield self._joined(found)
 
-    def _probe_new(self, new: list[pa.RecordBatch], stays: Sequence[Stay], faults: Faults) -> JoinedInputs:
-        """New rows of all inputs: each finds all rows of the inputs behind its own, and old ones of those before."""
-        found: list[dict[int, Ints]] = []
+    def _probe_new(self, new: list[pa.RecordBatch], stays: Sequence[Stay], faults: Faults) -> list[Ints]:
+        """New rows of all inputs: each finds all rows of the inputs behind its own, and old ones of those before.
+
+        Gives where the rows of each input stand.
+        """
         for i, rows in enumerate(new):
             self._take_in(i, rows, faults)
-        ends = [times.end for times in self._times]
-        begins = [end - rows.num_rows for end, rows in zip(ends, new, strict=True)]
-        for i, rows in enumerate(new):
-            if rows.num_rows:
-                upto = [begins[k] if k < i else ends[k] for k in range(len(new))]
-                found.append(self._partners(i, np.arange(begins[i], ends[i]), upto, stays, faults).at)
+        self._unordered += sum(rows.num_rows for rows in new)
+        if len(new) > 2 and _RENEWED * self._unordered >= sum(len(times.kept) for times in self._times):
+            self._order, self._unordered = self._best_order(stays), 0
+        return self._found_by([end - rows.num_rows for end, rows in zip(self.ends, new, strict=True)], stays, faults)
+
+    def _found_by(self, begins: Sequence[int], stays: Sequence[Stay], faults: Faults) -> list[Ints]:
+        """Where the rows stand that those from some positions on make with one another and with all before them."""
+        ends = self.ends
+        found: list[dict[int, Ints]] = []
+        for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            if begin < end:
+                upto = [begins[k] if k < i else ends[k] for k in range(len(ends))]
+                found.append(self._partners(i, np.arange(begin, end), upto, stays, faults).at)
         return self._together(found)
 
     def _take_in(self, i: int, rows: pa.RecordBatch, faults: Faults) -> None:
         self._times[i].extend(int64_view(rows.column(TIME)))
         columns = self._side_by_side({i: rows})
-        for pair in self._pairs.values():
-            if i in pair.inputs:
-                pair.chains[i].extend(pair.numbers(i, columns, rows.num_rows, faults))
+        for link in self._links:
+            if i in link.inputs:
+                link.extend(i, columns, rows.num_rows, faults)
 
-    def everything(self, stays: Sequence[Stay], faults: Faults) -> JoinedInputs:
-        """All that the rows which are kept make with one another."""
-        times = self._times[0]
-        upto = [t.end for t in self._times]
-        return self._together([self._partners(0, np.arange(times.first, times.end), upto, stays, faults).at])
+    @property
+    def ends(self) -> list[int]:
+        """The positions behind the rows that have probed."""
+        return [times.end for times in self._times]
+
+    def everything(self, stays: Sequence[Stay], faults: Faults, upto: Sequence[int] | None = None) -> JoinedInputs:
+        """All that the rows which are kept, or those below some positions, make with one another."""
+        upto = self.ends if upto is None else upto
+        found = self._partners(0, np.arange(self._times[0].first, upto[0]), upto, stays, faults)
+        return self._joined([self._together([found.at])])
+
+    def again(self, begins: Sequence[int], stays: Sequence[Stay], faults: Faults) -> JoinedInputs:
+        """What the rows from some positions on make with one another and with all before them."""
+        return self._joined([self._found_by(begins, stays, faults)])
 
     # ── one input after the other ────────────────────────────────────────────────────────────────────────────
 
+    def _best_order(self, stays: Sequence[Stay]) -> list[int]:
+        """By what the windows hold now (``join_order``)."""
+        rows = [len(times.kept) for times in self._times]
+        rates = [count / max(1, stay.ends) for count, stay in zip(rows, stays, strict=True)]
+        keys = [Key({i: link.chains[i].distinct for i in link.inputs}) for link in self._links]
+        return best_order(Load(rates, rows, keys))
+
     def _partners(self, i: int, rows: Ints, upto: Sequence[int], stays: Sequence[Stay], faults: Faults) -> _Found:
         """What some rows of input i make with the rows of the others below the positions ``upto``."""
-        found = _Found({i: rows})
-        used: set[Conjunct] = set()
+        groups = self._groups(i, rows)
+        found = _Found({i: rows if groups is None else np.arange(len(groups))})
+        decided: set[Conjunct] = set()
+        equal: dict[int, set[int]] = {}
         while len(found.at) < len(self._buffers):
-            new, pair = self._next(found)
-            probe, at = self._candidates(found, new, pair, stays)
+            new, link = self._next(found, groups)
+            meets = groups is None and self._always_meet(found, new, stays)
+            probe, at = self._candidates(found, new, link, stays, groups)
             below = at < upto[new]
             if not below.all():
                 probe, at = probe[below], at[below]
+            if link is not None:
+                _note(equal, link, self._old(found, link), new)
             found = _Found({**found.take(probe), new: at})
-            found = found.keep(self._meet(found, stays))
-            used.update(pair.conjuncts if pair is not None else ())
-            found = self._filter(found, used, faults)
-        return found
+            if not meets:
+                found = found.keep(self._meet(found, stays, groups))
+            found = self._filter(found, decided, equal, faults, groups)
+        if groups is None:
+            return found
+        probe, mine = groups.apart(found.at[i])
+        found = _Found({**found.take(probe), i: mine})
+        found = found.keep(self._meet(found, stays))
+        return self._filter(found, decided, equal, faults)
 
-    def _next(self, found: _Found) -> tuple[int, _Pair | None]:
-        """The input to probe next: that with the fewest matches to expect for a row, by its rows and keys."""
-        best: tuple[float, int, _Pair | None] | None = None
-        for new in range(len(self._buffers)):
-            if new in found.at:
-                continue
-            rows = len(self._times[new].kept)
-            pairs = [p for (a, b), p in self._pairs.items() if new in (a, b) and (a + b - new) in found.at]
-            for pair in [*pairs, *([] if pairs else [None])]:
-                expected = rows / max(1, len(pair.table)) if pair is not None else rows + 1e12
-                if best is None or expected < best[0]:
-                    best = (expected, new, pair)
-        assert best is not None
-        return best[1], best[2]
+    def _groups(self, i: int, rows: Ints) -> KeyGroups | None:
+        """Consecutive rows by the key that all inputs have in common, where there are many to a key."""
+        for link in self._links:
+            if len(link.inputs) == len(self._buffers):
+                keys = link.chains[i].firsts(int(rows[0]), int(rows[-1]) + 1) if len(rows) else 1
+                if keys * ROWS_A_KEY <= len(rows):
+                    return KeyGroups(i, rows, link.keys_of(i, rows), self._times[i].at(rows))
+        return None
 
-    def _candidates(self, found: _Found, new: int, pair: _Pair | None, stays: Sequence[Stay]) -> tuple[Ints, Ints]:
+    def _next(self, found: _Found, groups: KeyGroups | None) -> tuple[int, Link | None]:
+        """The input to probe next, and by what: the key with the most values, or else row by row."""
+        waiting = [i for i in self._order if i not in found.at]
+        for new in waiting:
+            links = [link for link in self._links if new in link.inputs and not found.at.keys().isdisjoint(link.inputs)]
+            if groups is not None:
+                links = [link for link in links if len(link.inputs) == len(self._buffers)]
+            if links:
+                return new, max(links, key=lambda link: len(link.table))
+        return waiting[0], None
+
+    def _old(self, found: _Found, link: Link) -> int:
+        """Of the inputs that are found, the one from which a link goes on."""
+        return next(i for i in link.inputs if i in found.at)
+
+    def _since(self, i: int, at: Ints, groups: KeyGroups | None = None) -> Ints:
+        """When some rows were, or the first ones of groups."""
+        return groups.since[at] if groups is not None and groups.input == i else self._times[i].at(at)
+
+    def _until(self, i: int, at: Ints, groups: KeyGroups | None = None) -> Ints:
+        """When some rows were, or the last ones of groups."""
+        return groups.until[at] if groups is not None and groups.input == i else self._times[i].at(at)
+
+    def _candidates(
+        self, found: _Found, new: int, link: Link | None, stays: Sequence[Stay], groups: KeyGroups | None
+    ) -> tuple[Ints, Ints]:
         """Rows of an input that may belong to those found: with their key, and not gone before they come."""
         times = self._times[new]
-        came = np.max([self._times[i].at(at) + stays[i].begins for i, at in found.at.items()], axis=0)
+        came = latest_of([self._since(i, at, groups) + stays[i].begins for i, at in found.at.items()])
         lowest = np.searchsorted(times.kept, came - stays[new].ends, side="right") + times.first
         for i, least in ((b.earlier, b.least) for b in self._bands if b.later == new and b.earlier in found.at):
-            since = self._times[i].at(found.at[i]) + least
+            since = self._since(i, found.at[i], groups) + least
             lowest = np.maximum(lowest, np.searchsorted(times.kept, since, side="left") + times.first)
-        if pair is not None:
-            old = sum(pair.inputs) - new
-            return pair.chains[new].probe(pair.chains[old].keys.at(found.at[old]), lowest)
-        gone = np.min([self._times[i].at(at) + stays[i].ends for i, at in found.at.items()], axis=0)
+        if link is not None:
+            old = self._old(found, link)
+            grouped = groups is not None and groups.input == old
+            keys = groups.keys[found.at[old]] if groups and grouped else link.keys_of(old, found.at[old])
+            return link.chains[new].probe(keys, lowest)
+        gone = _earliest_of([self._until(i, at, groups) + stays[i].ends for i, at in found.at.items()])
         highest = np.searchsorted(times.kept, gone - stays[new].begins, side="left") + times.first
         for i, least in ((b.later, b.least) for b in self._bands if b.earlier == new and b.later in found.at):
-            until = self._times[i].at(found.at[i]) - least
+            until = self._until(i, found.at[i], groups) - least
             highest = np.minimum(highest, np.searchsorted(times.kept, until, side="right") + times.first)
         count = np.maximum(highest - lowest, 0)
         return np.repeat(np.arange(len(count)), count), expand_ranges(lowest, count)
 
-    def _meet(self, found: _Found, stays: Sequence[Stay]) -> Bools:
+    def _meet(self, found: _Found, stays: Sequence[Stay], groups: KeyGroups | None = None) -> Bools:
         """Can any window hold the rows together?"""
-        times = {i: self._times[i].at(at) for i, at in found.at.items()}
-        begins = np.max([t + stays[i].begins for i, t in times.items()], axis=0)
-        ends = np.min([t + stays[i].ends for i, t in times.items()], axis=0)
+        begins = latest_of([self._since(i, at, groups) + stays[i].begins for i, at in found.at.items()])
+        ends = _earliest_of([self._until(i, at, groups) + stays[i].ends for i, at in found.at.items()])
         return np.asarray(begins < ends)
 
-    def _filter(self, found: _Found, used: set[Conjunct], faults: Faults) -> _Found:
-        """Apply every condition that can be decided now."""
-        equalities = [c for pair in self._pairs.values() for c in pair.conjuncts]
-        for conjunct in [*equalities, *self._rest]:
-            if conjunct not in used and conjunct.inputs <= found.at.keys():
-                used.add(conjunct)
+    def _always_meet(self, found: _Found, new: int, stays: Sequence[Stay]) -> bool:
+        """Are the rows of one input, in order of time, still there when the last row of the new one comes?
+
+        That those of the new one are still there when they come is what candidates are.
+        """
+        if len(found.at) > 1 or not len(self._times[new].kept):
+            return False
+        ((i, at),) = found.at.items()
+        oldest, newest = int(self._times[i].at(at[:1])[0]) if len(at) else DUSK, int(self._times[new].kept[-1])
+        return newest + stays[new].begins < oldest + stays[i].ends
+
+    def _filter(
+        self,
+        found: _Found,
+        decided: set[Conjunct],
+        equal: dict[int, set[int]],
+        faults: Faults,
+        groups: KeyGroups | None = None,
+    ) -> _Found:
+        """Apply every condition that can be decided now: of a group's rows nothing can yet but their key."""
+        there = found.at.keys() - ({groups.input} if groups is not None else ())
+        for conjunct in [*self._equalities.conjuncts, *self._equalities.others]:
+            if conjunct in decided or not conjunct.inputs <= found.at.keys():
+                continue
+            if self._equalities.follows(conjunct, equal):
+                decided.add(conjunct)
+            elif conjunct.inputs <= there:
+                decided.add(conjunct)
                 wanted = sorted({field.index for field in fields(conjunct.expr)})
                 columns = self._columns(found.at, wanted)
                 length = len(next(iter(found.at.values())))
@@ -283,14 +318,19 @@ class Probe:
 
     # ── what is found ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _together(self, found: list[dict[int, Ints]]) -> JoinedInputs:
+    def _together(self, found: list[dict[int, Ints]]) -> list[Ints]:
         """Put in order: by the time of the latest row, then by the rows themselves, the first input's first."""
         none = np.zeros(0, np.int64)
         at = [np.concatenate([none, *(some[i] for some in found)]) for i in range(len(self._buffers))]
         if len(at[0]):
             # Positions stand in the order of (time, partition, sequence), so they order rows as their places do.
-            latest = np.max([times.at(rows) for times, rows in zip(self._times, at, strict=True)], axis=0)
+            latest = latest_of([times.at(rows) for times, rows in zip(self._times, at, strict=True)])
             _, *at = in_order([latest, *at])
+        return at
+
+    def _joined(self, found: list[list[Ints]]) -> JoinedInputs:
+        """The rows at some places, those of one piece behind those of the piece before."""
+        at = found[0] if len(found) == 1 else [np.concatenate(places) for places in zip(*found, strict=True)]
         times = [times.at(rows) for times, rows in zip(self._times, at, strict=True)]
         return JoinedInputs(times, self._columns(dict(enumerate(at)), self._asked))
 
@@ -321,11 +361,11 @@ class Probe:
             before = int(np.searchsorted(times.kept, reached - stays[i].ends, side="right")) + times.first
             buffer.drop(before)
             times.drop(before)
-            for pair in self._pairs.values():
-                if i in pair.inputs:
-                    pair.chains[i].drop(before)
-        for pair in self._pairs.values():
-            pair.forget()
+            for link in self._links:
+                if i in link.inputs:
+                    link.chains[i].drop(before)
+        for link in self._links:
+            link.forget()
 
     def flush(self) -> list[int]:
         """Write back what changed; gives the positions of the first rows that are kept."""
@@ -340,6 +380,23 @@ class Probe:
         return total
 
 
+def latest_of(columns: Sequence[Ints]) -> Ints:
+    """The latest time of each row."""
+    return reduce(np.maximum, columns)
+
+
+def _earliest_of(columns: Sequence[Ints]) -> Ints:
+    return reduce(np.minimum, columns)
+
+
+def _note(equal: dict[int, set[int]], link: Link, old: int, new: int) -> None:
+    """An input has been found by a link from another: they have its values in common."""
+    for value in link.values:
+        together = equal.setdefault(value, {old})
+        if old in together:
+            together.add(new)
+
+
 def _pieces(rows: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """New rows of all inputs in pieces of bearable size, cut at the same instants."""
     times = [int64_view(batch.column(TIME)) for batch in rows]
@@ -348,7 +405,7 @@ def _pieces(rows: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         if total:
             yield rows
         return
-    together = np.sort(np.concatenate(times))
+    together = np.sort(np.concatenate(times), kind="stable")  # a few runs that are in order already
     cuts = np.unique(together[PIECE - 1 :: PIECE])
     edges = [np.concatenate(([0], np.searchsorted(t, cuts, side="right"), [len(t)])) for t in times]
     for number in range(len(cuts) + 1):

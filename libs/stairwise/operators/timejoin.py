@@ -27,7 +27,7 @@ from stairwise.operators.joined_rows import JoinedRows
 from stairwise.operators.lifetimes import lifetimes, stay_of
 from stairwise.operators.moments import Moments
 from stairwise.operators.preparation import computed, row_expressions
-from stairwise.operators.probe import JoinedInputs, Probe
+from stairwise.operators.probe import WAIT, JoinedInputs, Probe
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.windows.spec import TimeWindow
@@ -59,17 +59,30 @@ class TimeJoin:
         self._schema = pa.schema([*fields, pa.field(TIME, pa.int64())])
         self._rows = JoinedRows(self._schema)
         self._settled_faults = Faults()
+        self._waiting = 0
+        """About how many rows have not probed yet."""
+        self._watermark = self._probed = DAWN
+        """Up to where the order of rows is final, and up to where they have probed."""
         self._add(self._probe.everything(self._stays, Faults()), Faults())
 
     def insert(self, batch: Batch, horizon: Instant, faults: Faults) -> None:
+        self._waiting += batch.rows.num_rows
         self._probe.insert(batch, horizon, faults)
 
     def joined(self, change: Joined) -> None:
         """Nothing to remember: rows at or below the horizon are not inserted."""
 
     def settle(self, watermark: Instant) -> None:
-        for found in self._probe.settle(watermark, self._stays, self._settled_faults):
-            self._add(found, self._settled_faults)
+        """Rows wait until a moment is asked for, unless they are many."""
+        self._watermark = watermark
+        if self._waiting > WAIT:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._probed < self._watermark:
+            for found in self._probe.settle(self._watermark, self._stays, self._settled_faults):
+                self._add(found, self._settled_faults)
+            self._probed, self._waiting = self._watermark, 0
 
     def _add(self, found: JoinedInputs, faults: Faults) -> None:
         if not len(found):
@@ -89,6 +102,7 @@ class TimeJoin:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def work(self, moments: Moments) -> Ints:
+        self._catch_up()
         return self._rows.counts(moments.times)
 
     def answers(self, moments: Moments, faults: Faults) -> Cells:
@@ -104,7 +118,7 @@ class TimeJoin:
 
     def evict(self, watermark: Instant) -> None:
         if DAWN < watermark < DUSK:
-            self._probe.evict(watermark, self._stays)
+            self._probe.evict(self._probed, self._stays)
             self._rows.evict(watermark)
 
     def flush(self) -> None:

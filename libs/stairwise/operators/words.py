@@ -141,6 +141,8 @@ class WordTable:
         self._known = [np.zeros(1, np.uint64) for _ in range(self._width)]
         self._numbers = np.zeros(1, np.int64)
         """Of the known words: keys that are not words are numbered too."""
+        self._are_places = True
+        """Is the number of all known words their place?"""
         self._count = 0
         self._seed, self._tries = _MULTIPLIERS[0], 0
 
@@ -153,7 +155,7 @@ class WordTable:
         entry = self._slots.take(slot)
         missed = np.flatnonzero(~self._equal(entry, words))
         if not len(missed):
-            return self._numbers.take(entry), missed
+            return self._numbers_at(entry), missed
         if 2 * (self._count + len(missed)) > len(self._slots):
             self._grow(self._count + len(missed))
             slot = self._slot(words)
@@ -162,7 +164,10 @@ class WordTable:
             self._tries += 1
             self._seed = np.uint64(int(self._seed) * int(_MULTIPLIERS[1]) % 2**64)
             self._place()
-        return self._numbers.take(entry), new_rows
+        return self._numbers_at(entry), new_rows
+
+    def _numbers_at(self, entry: _Entries) -> Ints:
+        return entry.astype(np.int64) if self._are_places else self._numbers.take(entry)
 
     def _find_or_add(self, entry: _Entries, slot: Ints, rows: Ints, words: Sequence[Words], next_number: int) -> Ints:
         """Settle ``entry`` of these rows, which go from slot to slot until they find their key or an empty one."""
@@ -197,6 +202,7 @@ class WordTable:
         for known, column in zip(self._known, words, strict=True):
             known[start:stop] = column[winners]
         self._numbers[start:stop] = np.arange(next_number, next_number + len(winners))
+        self._are_places &= next_number == start
         self._slots[at[winners]] = np.arange(start, stop)
         self._count = stop
 

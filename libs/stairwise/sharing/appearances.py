@@ -11,13 +11,16 @@
     answers        which values have an appearance in (rear, front], for any rear that is retained and any front
     update         O(r log r) a batch of r rows, by one sort of machine words
     lookup         O(s) for a suffix of s appearances
-    space          one appearance for each value in the widest window, and up to twice that in phantoms
+    space          one appearance for each value in the widest window and one for each change that is not shown yet,
+                   and up to twice that in phantoms
     order          appended in order of time
     from           seed 000 section 4 (most recent appearance, phantoms that are tolerated and removed lazily);
                    seed 001 section 3.5.2 (the delta operator: the youngest row of a value stands for its input)
 
 An appearance that a later one has replaced is a phantom: no window that ends from now on counts it. It stays until
-there are twice as many phantoms as others, and as long as a query's last answer rests on it.
+there are twice as many phantoms as others, and longer where it shows that its value has entered a window since that
+reported last. That a value has been in a window all the time needs no phantom: every appearance says when its value
+appeared before, whether that is kept or not.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from stairwise.expressions.views import Bools, Ints
+from stairwise.expressions.views import Ints
 from stairwise.operators.chains import sorted_places
 from stairwise.operators.keys import KeyTable
 from stairwise.schema import DAWN, DUSK, Instant
@@ -73,7 +76,7 @@ class AppearanceLog:
 
     @property
     def previous(self) -> Ints:
-        """When the value appeared before: DAWN where it did not, or not in any window that is left."""
+        """When the value appeared before: DAWN where it did not, or before all windows that are left."""
         return self._table[2, : self._size]
 
     @property
@@ -100,6 +103,12 @@ class AppearanceLog:
             return
         for start, stop in pairwise(edges.tolist()):
             self._append_piece(number[start:stop], time[start:stop])
+
+    def restore(self, values: Sequence[pa.Array], time: Ints, previous: Ints) -> None:
+        """Appearances as they stood in a log, behind all that are here, and when their values had appeared before."""
+        start = self._size
+        self.append(values, time, np.arange(len(time)))
+        self.previous[start:] = previous
 
     def _append_piece(self, number: Ints, time: Ints) -> None:
         """Rows of one piece: the last of each value is found by writing all of them into one table."""
@@ -159,50 +168,30 @@ class AppearanceLog:
         ones will be compared with; each with the highest rear of the windows that ended there.
         """
         start = int(np.searchsorted(self.time, low, side="right"))
-        kept = self.following[start:] > settled
-        past = fronts < settled
-        self._keep_rests(kept, start, fronts[past], rears[past])
-        self._keep(np.flatnonzero(kept) + start, is_single=not past.any())
+        time, previous, following = self.time[start:], self.previous[start:], self.following[start:]
+        kept = following > settled
+        if len(fronts) and fronts[0] < settled:
+            # A value was not in a window that ended before this appearance, and above whose rear lies none before.
+            highest = np.maximum.accumulate(np.concatenate(([DAWN - 1], rears)))
+            kept |= previous <= highest[np.searchsorted(fronts, time, side="left")]
+        self._keep(np.flatnonzero(kept) + start)
 
-    def _keep_rests(self, kept: Bools, start: int, fronts: Ints, rears: Ints) -> None:
-        """Keep what the answers at some fronts rest on: of each value one appearance that was inside all windows.
-
-        The value's last appearance before a front says whether it was in the answer. Where one that is kept already
-        lies inside all windows too, it says the same.
-        """
-        time, key, following = self.time[start:], self.key[start:], self.following[start:]
-        known = np.full(len(self.keys), DAWN, np.int64)
-        """For each value, the last appearance that is kept."""
-        for front, rear in zip(fronts.tolist(), rears.tolist(), strict=True):
-            upto = int(np.searchsorted(time, front, side="right"))
-            last = np.flatnonzero(following[:upto] > front)
-            last = last[kept[last] | (known[key[last]] <= rear)]
-            kept[last] = True
-            known[key[last]] = time[last]
-
-    def _keep(self, places: Ints, *, is_single: bool) -> None:
-        """Keep the appearances at some places: one of each value, or perhaps several."""
+    def _keep(self, places: Ints) -> None:
+        """Keep the appearances at some places: the last of each value, and perhaps some before it."""
         size = len(places)
         table = np.empty((4, _GROWTH * size + _SMALL), np.int64)  # as much as there will be until the next time
         for row, kept in zip(self._table, table, strict=True):
             np.take(row, places, out=kept[:size])
-        time, key, previous, _ = table[:, :size]
+        time, key = table[:2, :size]
         used = np.zeros(len(self.keys), bool)
         used[key] = True
         numbers = np.flatnonzero(used)
         if 2 * len(numbers) < len(self.keys):
             key[:] = self.keys.keep(numbers)[key]
-        previous[:] = DAWN
         self._latest = np.full(len(self.keys), -1, np.int32)
         self._since = np.full(len(self.keys), DAWN, np.int64)
-        self._since[key] = time  # of several the last one written stays
-        if is_single:
-            self._latest[key] = np.arange(len(key))
-        else:
-            number, place = sorted_places(key)
-            same = number[1:] == number[:-1]
-            previous[place[1:][same]] = time[place[:-1][same]]
-            self._latest[key[place]] = place
+        self._latest[key] = np.arange(size)  # of several the last one written stays
+        self._since[key] = time
         self._table, self._size, self._compacted = table, size, size
 
     def values(self, start: int = 0) -> list[pa.Array]:

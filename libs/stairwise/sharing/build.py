@@ -17,6 +17,13 @@ from stairwise.operators.contract import Operator
 from stairwise.operators.emission import Emissions
 from stairwise.operators.store import Store
 from stairwise.schema import Instant
+from stairwise.sharing.counted import (
+    CountedBlock,
+    CountedExpansion,
+    CountedSignature,
+    SharedCounted,
+    counted_signature_of,
+)
 from stairwise.sharing.distinct import Appearances, SharedDistinct
 from stairwise.sharing.distinct_expansion import DistinctExpansion
 from stairwise.sharing.due import Life
@@ -38,8 +45,8 @@ from stairwise.sharing.signature import (
 )
 from stairwise.sharing.stair import Stair
 
-AnySignature = Signature | DistinctSignature | JoinSignature | FlowSignature
-Block = Stair | Appearances | JoinBlock | FlowBlock
+AnySignature = Signature | DistinctSignature | JoinSignature | FlowSignature | CountedSignature
+Block = Stair | Appearances | JoinBlock | FlowBlock | CountedBlock
 
 
 class SharedOperator(Operator, Protocol):
@@ -67,11 +74,11 @@ class QueryExpansion(Protocol):
 def shared_signature(query: Query, *, sharing: bool = True) -> AnySignature | None:
     """What a query shares with others; None where it is evaluated by itself.
 
-    Without ``sharing``, aggregates over time windows are evaluated by themselves too, which tests and benchmarks
-    compare with; there is no such choice for duplicate elimination, joins and changes of rows.
+    Without ``sharing``, aggregates over time windows and what slides by rows are evaluated by themselves too, which
+    tests and benchmarks compare with; there is no such choice for the other operators over time windows.
     """
     found = distinct_signature_of(query) or join_signature_of(query) or flow_signature_of(query)
-    return found or (signature_of(query) if sharing else None)
+    return found or (signature_of(query) or counted_signature_of(query) if sharing else None)
 
 
 def shared_operator(signature: AnySignature, queries: Sequence[Query], store: Store) -> SharedOperator:
@@ -81,6 +88,8 @@ def shared_operator(signature: AnySignature, queries: Sequence[Query], store: St
         return SharedJoin(signature, queries, store)
     if isinstance(signature, FlowSignature):
         return SharedFlow(signature, queries, store)
+    if isinstance(signature, CountedSignature):
+        return SharedCounted(signature, queries, store)
     return SharedAggregation(signature, queries, store)
 
 
@@ -91,6 +100,8 @@ def shared_expansion(signature: AnySignature, query: Query, life: Life) -> Query
         return JoinExpansion(query, life)
     if isinstance(signature, FlowSignature):
         return FlowExpansion(query, life)
+    if isinstance(signature, CountedSignature):
+        return CountedExpansion(query, life)
     return SharedExpansion(query, life)
 
 

@@ -130,8 +130,8 @@ class SharedDistinct(Rostered):
 
     def _load(self) -> None:
         for key, page in self._store.scan(_LOG):
-            *values, time = from_page(page).columns
-            self._log.append(values, int64_view(time), np.arange(len(time)))
+            *values, time, previous = from_page(page).columns
+            self._log.restore(values, int64_view(time), int64_view(previous))
             self._pages = number_of(_LOG, key) + 1
         self._written = len(self._log)
 
@@ -239,7 +239,8 @@ class SharedDistinct(Rostered):
                 self._store.delete(key)
             self._pages, self._written, self._is_rewritten = 0, 0, False
         if self._written < len(self._log):
-            columns = [*self._log.values(self._written), pa.array(self._log.time[self._written :])]
+            log, start = self._log, self._written
+            columns = [*log.values(start), pa.array(log.time[start:]), pa.array(log.previous[start:])]
             page = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
             self._store.put(numbered(_LOG, self._pages), to_page(page))
             self._pages += 1

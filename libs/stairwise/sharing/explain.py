@@ -1,6 +1,7 @@
 """EXPLAIN with all that a query has to do with others: whom it shares slices with, its group, how far back it sees.
 
     plan, patterns, rewrites                            cql.explain
+    join: ...                                           how partners are found (``operators.join_explain``)
     sharing: 3 queries over trades, one slice store     the queries of its signature
     group 1: ...                                        its window among theirs, as nested bars (``drawing``)
     horizon: ...                                        where it joined a stream that had begun (``horizon_line``)
@@ -15,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from stairwise.cql import explain as plans
-from stairwise.cql.query import Query, Select
+from stairwise.cql.query import Query, Select, selects
+from stairwise.operators.join_explain import explain_join
 from stairwise.schema import DAWN, Instant
 from stairwise.sharing.drawing import draw, level_of
 from stairwise.sharing.grouping import Grouping
@@ -27,7 +29,8 @@ _UNNAMED = "this query"
 
 def explain(query: Query, registered: Mapping[str, Query]) -> str:
     """The plan of a query, and its place among the registered ones, of which it need not be one."""
-    return "\n".join([plans.explain(query), *_sharing(query, registered)])
+    joins = [line for select in selects(query.relation) for line in explain_join(select)]
+    return "\n".join([plans.explain(query), *joins, *_sharing(query, registered)])
 
 
 def horizon_line(horizon: Instant | None) -> str:

@@ -2,6 +2,7 @@
 
 insert ──▶ conditions on one input, columns ──▶ rows wait
 advance ─▶ what is due ─▶ rows up to the front probe ─▶ joined rows with the times of their rows ─▶ old rows go
+           when many rows wait, they probe before anything is due
 plan ────▶ queries join and leave; the widest windows follow
 
 answers        joins of two or more streams, or of a stream with itself, over time windows of any ranges and slides
@@ -26,7 +27,7 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.lifetimes import stay_of
-from stairwise.operators.probe import JoinedInputs, Probe, Stay
+from stairwise.operators.probe import WAIT, JoinedInputs, Probe, Stay, latest_of
 from stairwise.operators.store import Store
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import DAWN, DUSK, Instant
@@ -40,6 +41,7 @@ class _State(msgspec.Struct):
     """What has to survive beside the rows and the queries."""
 
     firsts: list[int]
+    published: list[int]
     low: Instant
     overflow: int
     division: int
@@ -58,7 +60,7 @@ class JoinBlock:
     def reports(self) -> Iterator[Report]:
         """One by one, as the contract has them: each the joined rows that its time has added."""
         batches = [_published(found) for found in self.found]
-        latest = [np.max(found.times, axis=0) for found in self.found]
+        latest = [latest_of(found.times) for found in self.found]
         after = DAWN
         for time in self.times.tolist():
             parts = []
@@ -89,13 +91,27 @@ class SharedJoin(Rostered):
         self._store = store
         page = store.get(_STATE)
         inputs = len(signature.streams)
-        state = _State([0] * inputs, DAWN, 0, 0) if page is None else msgspec.msgpack.decode(page, type=_State)
+        none = _State([0] * inputs, [0] * inputs, DAWN, 0, 0)
+        state = none if page is None else msgspec.msgpack.decode(page, type=_State)
         super().__init__(Roster(queries, store), Faults(state.overflow, state.division))
         self._low = state.low
         """Rows up to here are gone, or some of them may be."""
         self._probe = Probe(signature.select, store, _ROWS, state.firsts)
         self._streams = {stream.name for stream in signature.streams}
         self._stays = self._widest()
+        self._waiting = 0
+        """About how many rows have not probed yet."""
+        self._published = state.published
+        """The positions behind the rows of which it is published what they join with."""
+        self._found: list[JoinedInputs] = []
+        """What is not published yet of what rows have found."""
+        self._find_again()
+
+    def _find_again(self) -> None:
+        """Rows that have probed before a report was due find what they find in the windows as they are now."""
+        self._found = []
+        if self._published != self._probe.ends:
+            self._found.append(self._probe.again(self._published, self._stays, Faults()))
 
     def _widest(self) -> list[Stay]:
         """For each input, how long a row can matter to any query."""
@@ -109,11 +125,12 @@ class SharedJoin(Rostered):
     def plan(self, change: PlanChange) -> None:
         self._change(change, self._low)
         self._stays = self._widest()
+        self._find_again()
 
     def history(self, query: str) -> list[JoinedInputs]:
-        """What the rows that have probed already make in the windows of a query that joins now."""
+        """What is published already in the windows of a query that joins now."""
         stays = [stay_of(w) for w in time_windows(_select(self._roster.queries[query])) or ()]
-        return [self._probe.everything(stays, Faults())]
+        return [self._probe.everything(stays, Faults(), self._published)]
 
     @property
     def nbytes(self) -> int:
@@ -130,6 +147,7 @@ class SharedJoin(Rostered):
         if not self._roster.queries:  # nobody is here: who joins later sees what comes after
             self._low = max(self._low, batch.highest)
         elif batch.rows.num_rows:
+            self._waiting += batch.rows.num_rows
             self._probe.insert(batch, DAWN, self._faults)
 
     def advance(self, watermark: Instant) -> Iterator[Report]:
@@ -140,10 +158,13 @@ class SharedJoin(Rostered):
         """The same reports by the block."""
         if watermark < self._next_due:
             self._roster.passed(watermark)
+            if self._waiting > WAIT:
+                self._settle(watermark)
             return
         for times in self._roster.due(watermark):
             reached = int(times[-1])
-            found = list(self._probe.settle(reached, self._stays, self._faults))
+            self._settle(reached)
+            found, self._found, self._published = self._found, [], self._probe.ends
             self._roster.passed(reached)
             first_row, last_row = self._roster.course[1:]
             yield JoinBlock(self.name, times, found, first_row, last_row if watermark >= DUSK else None)
@@ -156,9 +177,15 @@ class SharedJoin(Rostered):
                 self._stays = self._widest()
             self._next_due = self._roster.next_after(watermark)
 
+    def _settle(self, watermark: Instant) -> None:
+        """The rows up to the watermark probe."""
+        self._found += self._probe.settle(watermark, self._stays, self._faults)
+        self._waiting = 0
+
     def flush(self) -> None:
         self._roster.flush()
-        state = _State(self._probe.flush(), self._low, self._faults.overflow, self._faults.division)
+        counted = (self._faults.overflow, self._faults.division)
+        state = _State(self._probe.flush(), self._published, self._low, *counted)
         self._store.put(_STATE, msgspec.msgpack.encode(state))
 
 

@@ -12,7 +12,8 @@
     from           seed 000 section 4; seed 001 section 3.5.2 (calendar queue for results that leave out of order)
 
 Rows that begin to show and rows that cease to are each found under the day on which they do. Equal rows among them
-cancel out: ISTREAM, DSTREAM and CHANGES compare by value.
+cancel out: ISTREAM, DSTREAM and CHANGES compare by value. Of DISTINCT the copies of each value are counted instead
+(``copies``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.answers import output_batch, ranked
 from stairwise.operators.buffer import TIME
 from stairwise.operators.calendar import CalendarQueue
-from stairwise.operators.cells import Cells, distinct
+from stairwise.operators.cells import Cells, canonical_column, distinct
 from stairwise.operators.emission import Emissions
 from stairwise.operators.expansion import Expansion, report_schema
 from stairwise.operators.grouping import Grouping
@@ -42,6 +43,7 @@ from stairwise.operators.probe import JoinedInputs
 from stairwise.operators.reports import Reports, block_by
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import Instant
+from stairwise.sharing.copies import Copies
 from stairwise.sharing.due import Life
 from stairwise.sharing.join import JoinBlock
 from stairwise.sharing.roster import own_times
@@ -69,8 +71,11 @@ class JoinExpansion:
         self._grouping = Grouping(select) if select.is_grouped else None
         self._expansion = Expansion(query)
         self.faults = self._expansion.faults
-        shows_whole = self._grouping is not None or select.distinct or query.emit is Emit.RSTREAM
+        keeps_most = all(2 * window.slide <= window.range for window in windows)
+        shows_whole = self._grouping is not None or query.emit is Emit.RSTREAM or (select.distinct and not keeps_most)
         day = min(window.slide for window in windows)
+        self._copies = Copies(query, [day]) if select.distinct and not shows_whole else None
+        """Of DISTINCT the values are counted, unless most rows change from report to report anyway."""
         self._coming = None if shows_whole else CalendarQueue(day)
         self._going = CalendarQueue(day)
         self._last: Instant | None = None
@@ -86,6 +91,8 @@ class JoinExpansion:
         times = times[np.logical_or.reduce(mine)]
         if not len(times):
             return None
+        if self._copies is not None:
+            return self._copies.changes(times)
         lines = self._whole(times) if self._coming is None else self._changes(times, self._coming)
         self._last = int(times[-1])
         self._rows.evict(self._last)
@@ -104,6 +111,9 @@ class JoinExpansion:
             columns = [None if column is None else column.filter(mask) for column in columns]
             begins, ends, times = begins[shows], ends[shows], [time[shows] for time in times]
         made = computed(self._select, columns, len(begins), self.faults)
+        if self._copies is not None:
+            self._copies.add(0, begins, ends, [canonical_column(column) for _, column in made])
+            return
         latest = pa.array(np.max(times, axis=0))
         start = self._rows.end
         self._rows.add(begins, ends, pa.RecordBatch.from_arrays([*(c for _, c in made), latest], schema=self._schema))

@@ -44,6 +44,8 @@ class Roster:
         self._due = Due()
         self.queries: dict[str, Query] = {}
         self.lives: dict[str, Life] = {}
+        self._first_end: Instant = DUSK
+        """No query ends before."""
         self.course = Course(DAWN, DUSK, DAWN)
         self.faults_before: dict[str, tuple[int, int]] = {}
         """What the expressions of each query had counted when it came."""
@@ -57,6 +59,7 @@ class Roster:
 
     def enter(self, query: Query, life: Life) -> None:
         self.queries[query.name], self.lives[query.name] = query, life
+        self._first_end = min(self._first_end, life.until)
         for window in windows_of(query):
             self._due.add(window, life)
 
@@ -71,10 +74,13 @@ class Roster:
 
     def drop_ended(self, watermark: Instant) -> bool:
         """Forget the queries that have ended; were there any?"""
+        if watermark < self._first_end:
+            return False
         ended = [name for name, life in self.lives.items() if life.until <= watermark]
         for name in ended:
             self._remove(name)
             self.faults_before.pop(name, None)
+        self._first_end = min((life.until for life in self.lives.values()), default=DUSK)
         return bool(ended)
 
     def _remove(self, name: str) -> Query:

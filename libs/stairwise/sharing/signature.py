@@ -146,7 +146,7 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
         return None
     flows: list[tuple[Stream, Expr | None, tuple[Expr, ...]]] = []
     for select in selects(query.relation):
-        plain = len(select.inputs) == 1 and not select.is_grouped and not select.distinct
+        plain = len(select.inputs) == 1 and not select.is_grouped
         if not plain or not isinstance(select.inputs[0].window, TimeWindow):
             return None
         if any(output.type is Type.HUGEINT for output in select.outputs):
@@ -159,7 +159,7 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
 def _shape(relation: Relation) -> str:
     match relation:
         case Select():
-            return "."
+            return "!" if relation.distinct else "."
         case Union():
             return f"({_shape(relation.left)}+{_shape(relation.right)})"
         case Except():

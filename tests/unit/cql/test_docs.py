@@ -10,8 +10,10 @@ import pytest
 from stairwise.cql import aggregation, expressions, resolve, select, source, window_clauses
 from stairwise.cql.explain import explain
 from stairwise.cql.functions import AGGREGATES, SCALARS
+from stairwise.cql.query import Select
 from stairwise.cql.script import Catalogue, Explained
 from stairwise.errors import StatementError
+from stairwise.operators.join_explain import explain_join
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "cql.md").read_text(encoding="utf-8")
@@ -19,7 +21,7 @@ GRAMMAR = (ROOT / "libs" / "stairwise" / "cql" / "grammar.lark").read_text(encod
 
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 (DECLARATIONS, *EXAMPLES) = (text for kind, text in BLOCKS if kind == "sql")
-EXPLANATION, ERROR = (text for kind, text in BLOCKS if kind == "text")
+EXPLANATION, JOIN, ERROR = (text for kind, text in BLOCKS if kind == "text")
 
 
 def catalogue() -> Catalogue:
@@ -37,6 +39,14 @@ def test_the_explanation_is_the_one_that_is_given() -> None:
     (change,) = catalogue().execute(next(e for e in EXAMPLES if e.startswith("EXPLAIN SELECT")))
     assert isinstance(change, Explained)
     assert explain(change.query) == EXPLANATION.rstrip("\n")
+
+
+def test_the_explanation_of_a_join_is_the_one_that_is_given() -> None:
+    _, example = (e for e in EXAMPLES if e.startswith("EXPLAIN SELECT"))
+    (change,) = catalogue().execute(example)
+    assert isinstance(change, Explained)
+    assert isinstance(change.query.relation, Select)
+    assert list(explain_join(change.query.relation)) == JOIN.splitlines()
 
 
 def test_the_error_is_the_one_that_is_given() -> None:

@@ -91,3 +91,42 @@ def test_every_good_select_can_be_explained_among_all_the_others() -> None:
 )
 def test_the_horizon_is_told_in_milliseconds_and_as_a_date(horizon: int | None, words: str) -> None:
     assert horizon_line(horizon) == words
+
+
+JOINED = """
+CREATE STREAM a (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts;
+CREATE STREAM b (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts;
+"""
+
+
+def joins(select: str) -> list[str]:
+    catalogue = Catalogue()
+    catalogue.execute(JOINED)
+    (change,) = catalogue.execute(f"EXPLAIN SELECT {select}")
+    assert isinstance(change, Explained)
+    lines = explain(change.query, {}).splitlines()
+    return [line for line in lines if line.startswith(("join: ", "  order: ", "  when: "))]
+
+
+def test_a_join_says_by_what_when_and_in_which_order_partners_are_found() -> None:
+    assert joins(
+        "a.x FROM a [RANGE 9s] a, b [RANGE 5s] b, a [RANGE 2s] c WHERE a.k = b.k AND b.k = c.k AND a.x = b.x"
+    ) == [
+        "join: each row looks once for its partners, by a.k = b.k = c.k, a.x = b.x; "
+        "with the other rows of its key where they are many",
+        "  order: b, c, a by their windows; while it runs, by the rows and keys that these hold",
+        "  when: at the report that shows what it joins with, or when 131,072 rows wait",
+    ]
+
+
+def test_a_join_without_an_equality_says_so() -> None:
+    assert joins("a.x FROM a [RANGE 9s] a, b [RANGE 5s] b WHERE a.x < b.x") == [
+        "join: each row looks once for its partners, among all that are near enough in time",
+        "  when: at the report that shows what it joins with, or when 131,072 rows wait",
+    ]
+
+
+def test_a_join_of_row_windows_is_made_afresh() -> None:
+    afresh = "join: the rows that the windows hold are joined afresh at every report"
+    assert joins("a.x FROM a [ROWS 9] a, b [RANGE 5s] b WHERE a.k = b.k") == [afresh]
+    assert joins("a.x FROM a [RANGE 9s] a") == []
