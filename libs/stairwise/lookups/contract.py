@@ -22,6 +22,10 @@ from stairwise.expressions.views import Ints
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
+SMALLEST = 8
+"""The slots of a key's first ring, a power of two: no ring has fewer."""
+
+
 @dataclass(frozen=True)
 class Arrivals:
     """A batch of rows with its places: by key, and within a key in stream order."""
@@ -100,6 +104,13 @@ class Structure(Protocol):
 
     @property
     def size_bytes(self) -> int: ...
+
+
+def spread(begin: Ints, length: Ints) -> Ints:
+    """All numbers of [begin, begin + length), one such range after the other."""
+    ends = np.cumsum(length)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(begin + length - ends, length) + np.arange(total)
 
 
 def grown(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

@@ -34,12 +34,13 @@ class ReorderBuffer:
         self._time = stream.time_column
         self._nothing = empty(stream.arrow_schema)
         self._waiting = self._nothing
+        self._times: Ints = np.empty(0, np.int64)
+        """Those of the rows that wait."""
         self.watermark: Instant = DAWN
 
     @property
     def waiting(self) -> int:
-        count: int = self._waiting.num_rows
-        return count
+        return len(self._times)
 
     @property
     def size_bytes(self) -> int:
@@ -50,15 +51,20 @@ class ReorderBuffer:
         """Rows in sequence order, and the watermark after them; gives those that it passes, in stream order."""
         self.watermark = max(self.watermark, watermark)
         if rows.num_rows:
-            both = concat([self._waiting, rows]) if self._waiting.num_rows else rows
-            times = int64_view(both.column(self._time))
-            if (times[1:] < times[:-1]).any():
-                both = both.take(pa.array(_order(times)))
-            self._waiting = both
-        passed = int(np.searchsorted(int64_view(self._waiting.column(self._time)), self.watermark, side="right"))
+            self._take(rows)
+        passed = int(self._times.searchsorted(self.watermark, side="right"))
         ripe = self._waiting.slice(0, passed)
-        self._waiting = self._waiting.slice(passed) if passed < self._waiting.num_rows else self._nothing
+        self._waiting = self._waiting.slice(passed) if passed < len(self._times) else self._nothing
+        self._times = self._times[passed:]
         return ripe
+
+    def _take(self, rows: pa.RecordBatch) -> None:
+        both = concat([self._waiting, rows]) if len(self._times) else rows
+        times = int64_view(both.column(self._time))
+        if (times[1:] < times[:-1]).any():
+            both = both.take(pa.array(_order(times)))
+            times = int64_view(both.column(self._time))
+        self._waiting, self._times = both, times
 
 
 def _order(times: Ints) -> Ints:

@@ -66,7 +66,8 @@ class RunningIntervals:
             if given is None:
                 column[arrivals.next_slot] = column[arrivals.run_slot].take(arrivals.run_of)
                 continue
-            total = np.zeros(len(given) + 1, np.int64)
+            total = np.empty(len(given) + 1, np.int64)
+            total[0] = 0
             np.cumsum(arrivals.arranged(given), out=total[1:])
             before = column[arrivals.run_slot] - total[arrivals.run]
             total[1:] += before.take(arrivals.run_of)
