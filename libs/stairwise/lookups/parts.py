@@ -28,6 +28,9 @@ from stairwise.operators.preparation import computed
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.windows.spec import RowsWindow
 
+Span = tuple[Instant, Instant]
+"""The rear and the front of a window."""
+
 
 class OutOfReachError(StairwiseError):
     """A window reaches back to rows that are no longer kept."""
@@ -76,24 +79,41 @@ def asked_part(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> pa.RecordB
     """What several partitions contribute together where a statement names its keys; None if one has no shelf."""
     if lookup.asked is None or lookup.must_look_through or isinstance(lookup.window, RowsWindow):
         return None
-    spans = [reachable(past, lookup, at) for past in pasts]
-    found = [past.shelf(lookup, *span) for past, span in zip(pasts, spans, strict=True)]
-    shelves = [shelf for shelf in found if shelf is not None]
-    if len(shelves) < len(found):
+    span = lookup.span(at)
+    shelves = _shelves(pasts, lookup, span)
+    if shelves is None:
         return None
     if len(lookup.asked) == 1 and lookup.needs_sums_alone:
-        total = Total(len(lookup.needs))
-        for shelf, span in zip(shelves, spans, strict=True):
-            shelf.count(total, lookup.needs, int(shelf.numbers_of(lookup)[0]), *span)
-        tally = total.tally()
+        tally = _total(shelves, lookup, span).tally()
     else:
-        each = zip(shelves, spans, strict=True)
-        tallies = [_tally_of(shelf, lookup, shelf.numbers_of(lookup), *span) for shelf, span in each]
-        tally = added(tallies, lookup.needs)
+        tally = added([_tally_of(shelf, lookup, shelf.numbers_of(lookup), *span) for shelf in shelves], lookup.needs)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*lookup.asked_columns, *columns], tally)
     return pa.RecordBatch.from_arrays(columns, schema=lookup.part_schema)
+
+
+def asked_total(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> Total | None:
+    """What several partitions contribute to a lookup that is plain; None if one has no shelf."""
+    span = lookup.span(at)
+    shelves = _shelves(pasts, lookup, span)
+    return None if shelves is None else _total(shelves, lookup, span)
+
+
+def _shelves(pasts: Sequence[Past], lookup: Lookup, span: Span) -> list[Shelf] | None:
+    """The shelves of all partitions. Each is asked for one, so that all come to be made."""
+    for past in pasts:
+        _check_reach(past, lookup, span[0])
+    shelves = [past.shelf(lookup, *span) for past in pasts]
+    found = [shelf for shelf in shelves if shelf is not None]
+    return found if len(found) == len(pasts) else None
+
+
+def _total(shelves: Sequence[Shelf], lookup: Lookup, span: Span) -> Total:
+    total = Total(len(lookup.needs))
+    for shelf in shelves:
+        shelf.count(total, lookup.needs, int(shelf.numbers_of(lookup)[0]), *span)
+    return total
 
 
 def _tally_of(shelf: Shelf, lookup: Lookup, number: Ints, rear: Instant, front: Instant) -> Tally:
@@ -126,8 +146,7 @@ def _tally(past: Past, lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges
     rears = np.full(keys.num_rows, rear)
     if ranges is not None:
         rears = front - ranges
-        if past.horizon > DAWN and len(rears) and int(rears.min()) < past.horizon:
-            raise OutOfReachError(lookup.stream.name, int(rears.min()), past.horizon)
+        _check_reach(past, lookup, int(rears.min(initial=rear)))
     shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
     if shelf is None:  # it has all rows to be made of, and needs that can be kept
         raise AssertionError("no shelf was made")
@@ -135,12 +154,16 @@ def _tally(past: Past, lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges
     return shelf.tally(lookup.needs, shelf.spans(number, rears, np.full(len(number), front)))
 
 
-def reachable(past: Past, lookup: Lookup, at: Instant) -> tuple[Instant, Instant]:
+def reachable(past: Past, lookup: Lookup, at: Instant) -> Span:
     """The window at T, if all its rows are kept."""
-    rear, front = lookup.span(at)
+    span = lookup.span(at)
+    _check_reach(past, lookup, span[0])
+    return span
+
+
+def _check_reach(past: Past, lookup: Lookup, rear: Instant) -> None:
     if rear < past.horizon and past.horizon > DAWN:
         raise OutOfReachError(lookup.stream.name, rear, past.horizon)
-    return rear, front
 
 
 def _numbers(shelf: Shelf, lookup: Lookup, rear: Instant, front: Instant, keys: pa.RecordBatch | None) -> Ints:

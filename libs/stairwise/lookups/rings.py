@@ -36,7 +36,7 @@ class Rings:
             candidate = before + step
             inside = column.take((candidate & self.mask) + self.start, mode="wrap") <= bound
             inside &= candidate < self.end
-            before += inside * np.int64(step)
+            np.copyto(before, candidate, where=inside)
         return before + 1
 
 

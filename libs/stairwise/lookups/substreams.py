@@ -14,8 +14,8 @@ source      seed 004 sections 3 (tuple-based windows, as positions) and 5 (circu
                       end   first                              at a multiple of it
 
 A key whose ring is full first forgets what no lookup can ask for any more. If that leaves less than an eighth of it
-it gets a ring of at least twice the size, and the structures move its rows. When most of the arena is no longer in use, all keys
-move together.
+it gets a ring of at least twice the size, and the structures move its rows. When most of the arena is no longer in use,
+all keys move together.
 """
 
 from __future__ import annotations
