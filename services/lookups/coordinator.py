@@ -99,7 +99,7 @@ class Coordinator:
         return at, [await self._answer(one, at) for one in asked]
 
     def _at_once(self, lookup: Lookup) -> tuple[Instant, list[pa.RecordBatch]] | None:
-        """What is asked most, where all is here: sums of one key now. The steps would come to the same, at more cost."""
+        """What is asked most, where all is here: sums of one key now. The steps come to the same, at more cost."""
         held = self._holdings.whole(lookup.stream) if lookup.is_plain else None
         if held is None:
             return None

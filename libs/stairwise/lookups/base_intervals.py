@@ -63,6 +63,10 @@ class BaseIntervals:
             below = self._levels[level - 1]
             self._levels[level][right >> 1] = self._better(below[right - 1], below[right])
 
+    def values(self, slot: Ints) -> Ints:
+        """The values of single rows."""
+        return self._levels[0][slot]
+
     def lookup(self, intervals: Intervals) -> Ints:
         """The best value of each interval."""
         best = np.full(len(intervals), self.nothing)

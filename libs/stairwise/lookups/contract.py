@@ -77,6 +77,12 @@ class Move:
     fresh: bool
     """Do all rows that are kept move? Then what lies elsewhere can be forgotten."""
 
+    @staticmethod
+    def to_size(size: int) -> Move:
+        """There are more slots, and no row moves."""
+        none: Ints = np.empty(0, np.int64)
+        return Move(none, none, none, none, size, fresh=False)
+
 
 @dataclass(frozen=True)
 class Intervals:

@@ -99,6 +99,11 @@ class Past:
         shelves = sum(shelf.size_bytes for shelf in self._shelves.values())
         return self._page_bytes + self._buffer.size_bytes + shelves + making
 
+    @property
+    def _has_room(self) -> bool:
+        """Is less than half of what may be kept in use?"""
+        return self.size_bytes < self._retain.size // 2
+
     def begin_after(self, rows: int, watermark: Instant) -> None:
         """So many rows came before the first that is taken, and nobody has them; the watermark after them."""
         self._dropped = rows
@@ -154,7 +159,8 @@ class Past:
         kept = f"{self._partition}: {self.rows} rows and {self.size_bytes} bytes are kept"
         shelf = self._shelves.get(lookup.signature)
         if shelf is not None and shelf.serves(lookup):
-            return f"{kept}; structures over {shelf.keys} keys, since lookups have looked at more rows than that takes"
+            why = "since lookups have looked at more rows than that takes"
+            return f"{kept}; {shelf.describe(lookup.needs)}, {why}"
         use = self._uses.get(lookup.signature, _Use())
         return f"{kept}; the rows are looked through: structures are made after {self.rows - use.looked_at} rows more"
 
@@ -252,6 +258,7 @@ class Past:
         shelf.forget(self.horizon)
         use.making = None
         self._shelves[signature] = shelf
+        shelf.has_room = self._has_room
         return shelf
 
     def _append(self, settled: pa.RecordBatch) -> None:
@@ -290,6 +297,9 @@ class Past:
                 break
             else:
                 self._drop()
+        has_room = self._has_room
+        for shelf in self._shelves.values():
+            shelf.has_room = has_room
         self._forget(before)
 
     def _forget(self, before: Instant) -> None:

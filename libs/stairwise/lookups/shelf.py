@@ -1,6 +1,6 @@
 """The structures of one signature over one partition: every key's rows, and what lookups have asked of them.
 
-    rows ──where──▶ keys ──numbers──▶ substreams ──┬─▶ R-INT, B-INT   one for each partial that is needed
+    rows ──where──▶ keys ──numbers──▶ substreams ──┬─▶ R-INT, B-INT, L-INT   for each partial that is needed
                                                    └─▶ CI-COUNT, CI-SUM, extremes   for the bounds that are asked
 
 A shelf is made of the rows that are kept, and kept up to date from then on. What it was not made for it cannot
@@ -20,10 +20,10 @@ from stairwise.cql.query import Expr
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, float64_view, int64_view, order_keys, validity
-from stairwise.lookups.base_intervals import BaseIntervals
 from stairwise.lookups.contract import Arrivals, Intervals, Structure
 from stairwise.lookups.count_filter import CountFilter
 from stairwise.lookups.extreme_filter import ExtremeFilter
+from stairwise.lookups.extreme_intervals import ExtremeIntervals
 from stairwise.lookups.row_index import RowIndex
 from stairwise.lookups.running_intervals import RunningIntervals
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
@@ -61,7 +61,7 @@ class Shelf:
         """The functions that have a filter for their bounds, with their arguments."""
         self._table = KeyTable([key.type.arrow for key in signature.keys])
         self._sums = {need: RunningIntervals() for need in self.needs}
-        self._best = {n: BaseIntervals(largest=n.family == "max") for n in self.needs if n.family in EXTREMES}
+        self._best = {n: ExtremeIntervals(largest=n.family == "max") for n in self.needs if n.family in EXTREMES}
         self._sum_filters = {args: SumFilter() for function, args in self.filtered if function == "SUM"}
         self._extreme_filters = {f: ExtremeFilter() for f in self.filtered if f[0] != "SUM"}
         self._index = RowIndex() if indexed else None
@@ -70,6 +70,8 @@ class Shelf:
             structures.append(self._index)
         self._substreams = Substreams(structures)
         self._counts = CountFilter(self._substreams)
+        self.has_room = True
+        """May it take more room than it must, to be quicker?"""
         self._asked: dict[str, Ints] = {}
         """By the text of the statement."""
 
@@ -183,8 +185,17 @@ class Shelf:
     def tally(self, needs: Sequence[Need], intervals: Intervals) -> Tally:
         """What the structures give for intervals."""
         sums = [self._sums[need].lookup(intervals) for need in needs]
-        best = [self._best[need].lookup(intervals) if need in self._best else None for need in needs]
+        best = [self._best_of(need, intervals) for need in needs]
         return Tally(intervals.right - intervals.left, sums, best)
+
+    def _best_of(self, need: Need, intervals: Intervals) -> Ints | None:
+        best = self._best.get(need)
+        return None if best is None else best.lookup(self._substreams, intervals, has_room=self.has_room)
+
+    def describe(self, needs: Sequence[Need]) -> str:
+        """What it has for a lookup, and why that."""
+        chosen = [f"; {need.family} by {self._best[need].describe()}" for need in needs if need in self._best]
+        return f"structures over {self.keys} keys{''.join(chosen)}"
 
     def rows(self, intervals: Intervals) -> Ints:
         """The numbers of the rows of all intervals, in order."""
@@ -210,7 +221,8 @@ class Shelf:
             return
         self._sums[need].update(arrivals, columns_of("count", args))
         best, ranks = self._best[need], rank(args[0])
-        best.update(arrivals, ranks.keys if ranks.valid is None else np.where(ranks.valid, ranks.keys, best.nothing))
+        values = ranks.keys if ranks.valid is None else np.where(ranks.valid, ranks.keys, best.nothing)
+        best.update(self._substreams, arrivals, values)
 
 
 def _numbers(values: pa.Array) -> np.ndarray:

@@ -100,7 +100,7 @@ class Substreams:
         fresh = np.arange(keys - new, keys)
         self._capacity[fresh] = SMALLEST
         self._start[fresh] = self._allot(self._capacity[fresh])
-        self._tell(Move(_NONE, _NONE, _NONE, _NONE, len(self._times), fresh=False))
+        self._tell(Move.to_size(len(self._times)))
 
     def _runs(self, key: Ints) -> tuple[Ints | None, Ints | slice, Ints, Ints, Ints]:
         """The rows by key; the keys, where each one's rows begin and how many they are; the run of each row.
@@ -165,6 +165,17 @@ class Substreams:
     def whole(self, key: Ints) -> Intervals:
         """All that is kept of each key."""
         return self._intervals(key, self._first[key], self._end[key])
+
+    def everything(self) -> Arrivals:
+        """All that is kept, as if it came in one batch."""
+        begin, length = self._first, self._end - self._first
+        run_of = np.repeat(np.arange(self.keys), length)
+        position = spread(begin, length)
+        start_of, mask = self._start.take(run_of), (self._capacity - 1).take(run_of)
+        slot, next_slot = start_of + (position & mask), start_of + (position + 1 & mask)
+        run_slot = self._start + (begin & (self._capacity - 1))
+        run = np.cumsum(length) - length
+        return Arrivals(None, position, slot, next_slot, mask, run, length, _ALL, run_slot, run_of)
 
     def rings(self, key: Ints, *, after_last: bool = False) -> Rings:
         """The rings of keys, for searches; with the position after the last row, if that is asked for."""
