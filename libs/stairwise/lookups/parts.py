@@ -24,7 +24,9 @@ from stairwise.lookups.past import Past
 from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total, added
+from stairwise.operators.cells import canonical_batch
 from stairwise.operators.preparation import computed
+from stairwise.operators.words import short_words
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.windows.spec import RowsWindow
 
@@ -138,20 +140,27 @@ def aligned(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
         )
-    return added([_tally(past, lookup, at, keys, ranges) for past in pasts], lookup.needs).partials(lookup.needs)
+    columns = canonical_batch(keys).columns
+    words = short_words(columns)
+    tallies = []
+    for past in pasts:
+        rears, fronts = _each(past, lookup, at, keys.num_rows, ranges)
+        shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
+        assert shelf is not None, "it has all rows to be made of, and needs that can be kept"
+        number = shelf.numbers(columns, keys.num_rows, words)
+        tallies.append(shelf.tally(lookup.needs, shelf.spans(number, rears, fronts)))
+    return added(tallies, lookup.needs).partials(lookup.needs)
 
 
-def _tally(past: Past, lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
+def _each(past: Past, lookup: Lookup, at: Instant, keys: int, ranges: Ints | None) -> tuple[Ints, Ints]:
+    """The rear and the front of each key's window, if all rows of all are kept."""
     rear, front = reachable(past, lookup, at)
-    rears = np.full(keys.num_rows, rear)
-    if ranges is not None:
-        rears = front - ranges
-        _check_reach(past, lookup, int(rears.min(initial=rear)))
-    shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
-    if shelf is None:  # it has all rows to be made of, and needs that can be kept
-        raise AssertionError("no shelf was made")
-    number = shelf.numbers(keys.columns, keys.num_rows)
-    return shelf.tally(lookup.needs, shelf.spans(number, rears, np.full(len(number), front)))
+    fronts = np.full(keys, front)
+    if ranges is None:
+        return np.full(keys, rear), fronts
+    rears = front - ranges
+    _check_reach(past, lookup, int(rears.min(initial=front)))
+    return rears, fronts
 
 
 def reachable(past: Past, lookup: Lookup, at: Instant) -> Span:
@@ -169,7 +178,7 @@ def _check_reach(past: Past, lookup: Lookup, rear: Instant) -> None:
 def _numbers(shelf: Shelf, lookup: Lookup, rear: Instant, front: Instant, keys: pa.RecordBatch | None) -> Ints:
     """The keys whose partials are wanted, by number."""
     if keys is not None:
-        return shelf.numbers(keys.columns, keys.num_rows)
+        return shelf.numbers(canonical_batch(keys).columns, keys.num_rows)
     if lookup.asked is not None:
         return shelf.numbers_of(lookup)
     if lookup.bound is not None and lookup.stream.partitions == 1:

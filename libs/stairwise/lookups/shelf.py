@@ -19,7 +19,7 @@ from stairwise.aggregates.ranks import rank
 from stairwise.cql.query import Expr
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
-from stairwise.expressions.views import Ints, float64_view, int64_view, order_keys, validity
+from stairwise.expressions.views import Ints, Words, float64_view, int64_view, order_keys, validity
 from stairwise.lookups.contract import Arrivals, Intervals, Structure
 from stairwise.lookups.count_filter import CountFilter
 from stairwise.lookups.extreme_filter import ExtremeFilter
@@ -134,9 +134,9 @@ class Shelf:
         for extreme_filter in self._extreme_filters.values():
             extreme_filter.forget(horizon)
 
-    def numbers(self, columns: list[pa.Array], length: int) -> Ints:
-        """The numbers of keys that are asked for; one that never came has no rows."""
-        number = self._table.numbers([canonical_column(column) for column in columns], length)
+    def numbers(self, columns: list[pa.Array], length: int, words: list[Words] | None = None) -> Ints:
+        """The numbers of keys that are asked for, in canonical columns; one that never came has no rows."""
+        number = self._table.numbers(columns, length, words)
         self._substreams.know(len(self._table))
         return number
 

@@ -9,7 +9,7 @@ import pytest
 from stairwise.lookups import extreme_intervals
 from stairwise.lookups.explain import explained
 from stairwise.lookups.gather import look_up
-from stairwise.lookups.past import Past, Retain
+from stairwise.lookups.past import LUMP, Past, Retain
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
 
@@ -54,7 +54,7 @@ def test_landmarks_are_kept_while_lookups_are_worth_them(monkeypatch: pytest.Mon
     for _ in range(5):
         held.take(1)
         assert "max by L-INT" in held.ask(10)
-    held.take(8)
+    held.take(4 * LUMP // BATCH)
     assert "max by B-INT" in held.ask(1)
 
 
