@@ -37,6 +37,7 @@ from stairwise.schema import DAWN, Instant, Stream, Type
 from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
 
 MOST_KEYS_ASKED = 10_000
+_MOST_SHARED = 4096
 _CASTS = frozenset({"to_double", "to_hugeint"})
 _EXACT = 2**52
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -58,6 +59,12 @@ class Signature:
         return hash((self.where, self.keys))
 
 
+@lru_cache(_MOST_SHARED)
+def _signature(where: Expr | None, keys: tuple[Expr, ...]) -> Signature:
+    """Those that are equal are one: to find one is quicker than to compare two."""
+    return Signature(where, keys)
+
+
 @dataclass(frozen=True)
 class Need:
     """A partial aggregate that a lookup needs; several aggregates may share one, also of different lookups."""
@@ -73,9 +80,9 @@ class Need:
         return hash((self.args, self.family))
 
 
-@lru_cache(4096)
+@lru_cache(_MOST_SHARED)
 def _need(args: tuple[Expr, ...], family: str) -> Need:
-    """Those that are equal are one: to find one is quicker than to compare two."""
+    """As with signatures."""
     return Need(args, family)
 
 
@@ -258,7 +265,7 @@ def _keys(
 ) -> tuple[Signature, tuple[tuple[Value, ...], ...] | None]:
     """How the rows are told apart, and which of the keys are asked for."""
     if select.where is None or isinstance(window, RowsWindow):
-        return Signature(select.where, select.keys), None
+        return _signature(select.where, select.keys), None
     chosen: dict[Expr, tuple[Value, ...]] = {}
     rest: list[Expr] = []
     for condition in conjuncts(select.where):
@@ -269,13 +276,13 @@ def _keys(
             chosen[field] = values
     keys = select.keys or tuple(chosen)
     if not chosen or any(key not in chosen for key in keys):
-        return Signature(select.where, select.keys), None
+        return _signature(select.where, select.keys), None
     asked: list[tuple[Value, ...]] = [()]
     for key in keys:
         asked = [(*before, value) for before in asked for value in chosen[key]]
         if len(asked) > MOST_KEYS_ASKED:
             raise StairwiseError(f"more than {MOST_KEYS_ASKED:,} keys are asked for", hint="split the IN lists")
-    return Signature(_all_of(rest), keys), tuple(asked)
+    return _signature(_all_of(rest), keys), tuple(asked)
 
 
 def _choice(condition: Expr) -> tuple[Field | None, tuple[Value, ...]]:
