@@ -12,6 +12,7 @@ that start at a multiple of 2^l stay neighbours: a structure may shift a slot ri
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -100,6 +101,11 @@ class Intervals:
 
     def slots(self, position: Ints) -> Ints:
         return self.start + (position & self.mask)
+
+    @cached_property
+    def ends(self) -> tuple[Ints, Ints]:
+        """The slots of both ends, which several structures ask for."""
+        return self.slots(self.left), self.slots(self.right)
 
 
 class Structure(Protocol):

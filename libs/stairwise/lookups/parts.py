@@ -140,27 +140,20 @@ def aligned(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
         )
+    rear, front = lookup.span(at)
+    rears = np.full(keys.num_rows, rear) if ranges is None else front - ranges
+    fronts = np.full(keys.num_rows, front)
+    earliest = int(rears.min(initial=front))
     columns = canonical_batch(keys).columns
     words = short_words(columns)
     tallies = []
     for past in pasts:
-        rears, fronts = _each(past, lookup, at, keys.num_rows, ranges)
+        _check_reach(past, lookup, earliest)
         shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
         assert shelf is not None, "it has all rows to be made of, and needs that can be kept"
         number = shelf.numbers(columns, keys.num_rows, words)
         tallies.append(shelf.tally(lookup.needs, shelf.spans(number, rears, fronts)))
     return added(tallies, lookup.needs).partials(lookup.needs)
-
-
-def _each(past: Past, lookup: Lookup, at: Instant, keys: int, ranges: Ints | None) -> tuple[Ints, Ints]:
-    """The rear and the front of each key's window, if all rows of all are kept."""
-    rear, front = reachable(past, lookup, at)
-    fronts = np.full(keys, front)
-    if ranges is None:
-        return np.full(keys, rear), fronts
-    rears = front - ranges
-    _check_reach(past, lookup, int(rears.min(initial=front)))
-    return rears, fronts
 
 
 def reachable(past: Past, lookup: Lookup, at: Instant) -> Span:

@@ -75,7 +75,9 @@ class RunningIntervals:
 
     def lookup(self, intervals: Intervals) -> dict[Column, Ints]:
         """The sum of each column over each interval."""
-        left, right = intervals.slots(intervals.left), intervals.slots(intervals.right)
+        if not self._columns:
+            return {}
+        left, right = intervals.ends
         return {name: column[right] - column[left] for name, column in self._columns.items()}
 
     def between(self, left: int, right: int) -> dict[Column, int]:

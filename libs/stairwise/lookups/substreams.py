@@ -133,9 +133,12 @@ class Substreams:
 
     def by_time(self, key: Ints, rear: Ints, front: Ints) -> Intervals:
         """The rows of each key with rear < time ≤ front."""
-        left = self._rank(key, rear)
-        right = self._end[key] if len(front) and int(front.min()) >= self.newest else self._rank(key, front)
-        return self._intervals(key, left, np.maximum(left, right))
+        rings = self.rings(key)
+        left = rings.rank(self._times, rear)
+        if len(front) and int(front.min()) >= self.newest:
+            return Intervals(key, left, rings.end, rings.start, rings.mask)
+        right = rings.rank(self._times, front)
+        return Intervals(key, left, np.maximum(left, right), rings.start, rings.mask)
 
     def span_of(self, key: int, rear: Instant, front: Instant) -> tuple[int, int, int]:
         """Of one key: the slots of the first row after ``rear`` and of the one after ``front``; the rows between.
@@ -256,4 +259,5 @@ class Substreams:
 
 def _roomy(slots: Ints) -> Ints:
     """The size of rings for so many slots: an eighth stays free, so that they are not full again at once."""
-    return np.int64(1) << np.ceil(np.log2(slots * (8 / 7))).astype(np.int64)
+    size: Ints = np.int64(1) << np.ceil(np.log2(slots * (8 / 7))).astype(np.int64)
+    return size
