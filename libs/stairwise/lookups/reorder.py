@@ -1,8 +1,8 @@
 """The reorder buffer: rows of one partition wait until the watermark passes them, and leave in stream order.
 
 answers     the rows at or below a watermark, in (time, sequence) order, each once
-update      O(log r) a row that comes out of order, r rows that wait; rows that come in order are not sorted
-space       the rows above the watermark
+update      O(1) a batch; when rows are taken, a copy of each, and a few radix passes if they came out of order
+space       the rows above the watermark, and those that nobody has taken
 order       any, as long as no row comes at or below the watermark
 source      the order of a stream is (time, partition, sequence); within a partition the last two are one
 

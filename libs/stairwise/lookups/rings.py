@@ -1,4 +1,12 @@
-"""Bisection in many rings at once: for each key a search in its own part of one array."""
+"""Bisection in many rings at once: for each key a search in its own part of one array.
+
+answers     the first position above a bound, in each of many rings
+requires    values that do not fall along a ring
+lookup      O(log n) steps for all searches together, n positions of the longest ring
+space       none of its own
+order       that of the rings
+source      windows by time, which seed 004 leaves to its full version, as positions (``substreams``)
+"""
 
 from __future__ import annotations
 
