@@ -113,10 +113,9 @@ class Past:
         shelves = sum(shelf.size_bytes for shelf in self._shelves.values())
         return self._page_bytes + self._buffer.size_bytes + shelves + making
 
-    @property
-    def _has_room(self) -> bool:
+    def _has_room(self, size: int) -> bool:
         """Is less than half of what may be kept in use?"""
-        return self.size_bytes < self._retain.size // 2
+        return size < self._retain.size // 2
 
     def begin_after(self, rows: int, watermark: Instant) -> None:
         """So many rows came before the first that is taken, and nobody has them; the watermark after them."""
@@ -290,7 +289,7 @@ class Past:
         shelf.forget(self._horizon)
         use.making = None
         self._shelves[signature] = shelf
-        shelf.has_room = self._has_room
+        shelf.has_room = self._has_room(self.size_bytes)
         return shelf
 
     def _append(self, settled: pa.RecordBatch) -> None:
@@ -318,7 +317,7 @@ class Past:
         oldest = min(self.watermark, self._pages[-1].last) - self._retain.time
         while self._pages and self._pages[0].last <= oldest:
             self._drop()
-        while self.size_bytes > self._retain.size:
+        while (size := self.size_bytes) > self._retain.size:
             in_use = [signature for signature, use in self._uses.items() if signature in self._shelves or use.making]
             alone = len(self._pages) == 1
             if in_use and (alone or self._page_bytes < self._retain.size // 2):
@@ -329,9 +328,8 @@ class Past:
                 break
             else:
                 self._drop()
-        has_room = self._has_room
         for shelf in self._shelves.values():
-            shelf.has_room = has_room
+            shelf.has_room = self._has_room(size)
         self._forget(before)
 
     def _forget(self, before: Instant) -> None:
