@@ -37,14 +37,15 @@ class Rings:
         if len(self.first) <= _FEW:
             rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
             return np.array([rank_of(column, *ring) for ring in rings], np.int64)
-        before = self.first - 1
-        longest = int((self.end - before).max(initial=0))
+        before, last = self.first - 1, self.end - 1
+        longest = int((last - before).max(initial=0))
         step = 1 << longest.bit_length()
         while step := step >> 1:
             candidate = before + step
-            inside = column.take((candidate & self.mask) + self.start, mode="wrap") <= bound
-            inside &= candidate < self.end
-            np.copyto(before, candidate, where=inside)
+            np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
+            slot = candidate & self.mask
+            slot += self.start
+            np.putmask(before, column.take(slot) <= bound, candidate)
         return before + 1
 
 
