@@ -95,11 +95,10 @@ class Shelf:
 
     def serves(self, lookup: Lookup) -> bool:
         """Was it made for all that is needed?"""
-        if lookup.must_look_through:
-            return self.is_indexed
         bound = lookup.bound
-        filtered = bound is None or bound.function not in _FILTERED or (bound.function, bound.args) in self.filtered
-        return filtered and self.needs.issuperset(lookup.needs)
+        if bound is not None and bound.function in _FILTERED and (bound.function, bound.args) not in self.filtered:
+            return False
+        return self.is_indexed if lookup.must_look_through else self.needs.issuperset(lookup.needs)
 
     def update(self, rows: pa.RecordBatch, first: int) -> None:
         """Rows in stream order, later than all before; ``first`` is the number of the first of them."""

@@ -57,6 +57,17 @@ def test_rows_that_nobody_asked_for_are_there_when_somebody_does() -> None:
     assert past.horizon > 0
 
 
+def test_an_index_of_rows_is_no_filter() -> None:
+    past = Past(STREAM, 0, Retain())
+    times = pa.array(np.arange(100))
+    past.take(pa.RecordBatch.from_arrays([times, times], schema=STREAM.arrow_schema), 99)
+    median = "SELECT k, MEDIAN(k) AS m FROM s [RANGE 10 ms]"
+    for rest in ("WHERE k = 95 GROUP BY k", "GROUP BY k HAVING MAX(k) > 94 AND MAX(k) < 96"):
+        for _ in range(3):  # from the rows, and then from an index where there is one
+            lookup = read_lookup(f"{median} {rest}", {"s": STREAM})
+            assert look_up(lookup, 99, {0: past}).to_pylist() == [{"k": 95, "m": 95.0}]
+
+
 def test_signatures_that_were_asked_once_are_forgotten() -> None:
     past = Past(STREAM, 0, Retain())
     for number in range(2 * MOST_USES):
