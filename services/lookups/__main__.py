@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 
@@ -19,6 +20,7 @@ SWITCH_EVERY = 0.0005
 def serve(settings: Settings, stopping: threading.Event) -> None:
     sys.setswitchinterval(SWITCH_EVERY)
     pa.array([1]).to_numpy()  # the first time imports pandas, which would stall the loop for seconds
+    gc.freeze()  # what is loaded stays: looking through all of it for garbage would stall the loop
     asyncio.run(_serve(settings, stopping))
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from stairwise.errors import StairwiseError
 from stairwise.lookups.past import Past, Retain
+from stairwise.platform import topics
 from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 
@@ -81,6 +82,8 @@ class Holdings:
         self._retain = retain if retain is not None else Retain()
         """What is kept of streams that do not say it themselves."""
         self._partitions: dict[Key, Partition] = {}
+        self._whole: dict[str, list[Partition]] = {}
+        """By topic, the partitions of streams that were found to be here and ready as a whole."""
 
     def assign(self, assigned: Mapping[Key, Stream]) -> None:
         """Hold exactly these: what was held stays as it is, what is new starts empty, what is gone is freed."""
@@ -88,6 +91,19 @@ class Holdings:
             key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain.of(stream))
             for key, stream in assigned.items()
         }
+        self._whole.clear()
+
+    def whole(self, stream: Stream) -> list[Partition] | None:
+        """All partitions of a stream, if they are all here and ready."""
+        topic = topics.sequenced(stream)
+        known = self._whole.get(topic)
+        if known is None:
+            held = [self._partitions.get((topic, number)) for number in range(stream.partitions)]
+            known = [partition for partition in held if partition is not None and partition.is_ready]
+            if len(known) < stream.partitions:
+                return None
+            self._whole[topic] = known
+        return known
 
     def get(self, key: Key) -> Partition | None:
         return self._partitions.get(key)

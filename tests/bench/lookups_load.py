@@ -17,6 +17,8 @@ from tests.integration.lookup_system import Writer
 BATCH = 4096
 PARTITIONS = 2
 KEYS = 1000
+ROWS_A_MILLISECOND = 100
+"""Of each partition, in event time."""
 COLUMNS = (
     Column("ts", Type.TIMESTAMP, nullable=False),
     Column("ticker", Type.STRING),
@@ -31,7 +33,7 @@ def stream_of(name: str) -> Stream:
 
 def batch(start: int, chance: np.random.Generator) -> pa.RecordBatch:
     """Rows whose times are as far apart as 200,000 rows a second in two partitions are: a hundred a millisecond."""
-    times = start + np.arange(BATCH) // 100
+    times = start + np.arange(BATCH) // ROWS_A_MILLISECOND
     tickers = pa.array([f"t{number}" for number in range(KEYS)]).take(pa.array(chance.integers(0, KEYS, BATCH)))
     columns = [pa.array(times), tickers, pa.array(chance.integers(0, 100, BATCH)), pa.array(chance.normal(size=BATCH))]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([pa.field(c.name, c.type.arrow) for c in COLUMNS]))
@@ -43,7 +45,7 @@ def write(writer: Writer, stream: Stream, start: int, count: int, rate: float | 
     begin = time.monotonic()
     for number in range(count):
         for partition in range(PARTITIONS):
-            rows = batch(start + number * BATCH // 100, chance)
+            rows = batch(start + number * BATCH // ROWS_A_MILLISECOND, chance)
             writer.write_rows(stream, partition, rows.cast(stream.arrow_schema))
         if rate is not None:
             due = begin + (number + 1) * PARTITIONS * BATCH / rate

@@ -23,14 +23,14 @@ from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
 from tests.bench.lookups_echo import METHOD
-from tests.bench.lookups_load import BATCH, KEYS, stream_of, write
+from tests.bench.lookups_load import BATCH, KEYS, PARTITIONS, ROWS_A_MILLISECOND, stream_of, write
 from tests.bench.report import Goal
 from tests.integration.lookup_system import Worker, Writer
 
 FLOW = 200_000
 HISTORY = 60
 """Batches of each partition that are there before."""
-CALLS = 600
+CALLS = 1500
 MANY = 1000
 MANY_CALLS = 60
 
@@ -80,7 +80,13 @@ def measure() -> tuple[list[Goal], str]:
         try:
             worker.await_healthy()
             address = f"127.0.0.1:{free_ports(1)[0]}"
-            load = ["tests.bench.lookups_load", brokers, stream.name, str(FLOW), str(HISTORY * BATCH // 100)]
+            load = [
+                "tests.bench.lookups_load",
+                brokers,
+                stream.name,
+                str(FLOW),
+                str(HISTORY * BATCH // ROWS_A_MILLISECOND),
+            ]
             with (
                 running([sys.executable, "-m", "tests.bench.lookups_echo", address]),
                 running([sys.executable, "-m", *load, str(HISTORY * BATCH)]),
@@ -103,12 +109,15 @@ def _measured(worker: Worker, echo_address: str, stream: str) -> tuple[list[Goal
     requests = [lookups_pb2.LookupRequest(select=select) for select in selects]
     for request in requests * 2:
         stub.Lookup(request)
+    _await_flow(stub, requests[0])
     first = stub.Lookup(requests[0]).watermark_ms
+    begin = time.monotonic()
     bare, looked = [], []
     for number in range(CALLS):  # by turns, so that both see the same machine
         payload = requests[number % len(requests)].SerializeToString()
         bare.append(timed(lambda payload=payload: echo(payload)))
         looked.append(timed(lambda number=number: stub.Lookup(requests[number % len(requests)])))
+    seconds = time.monotonic() - begin
     last = stub.Lookup(requests[0]).watermark_ms
     many = _many(stub, stream)
     figures = {p: (np.percentile(bare, p) * 1e3, np.percentile(looked, p) * 1e3) for p in (50, 99)}
@@ -129,8 +138,19 @@ def _measured(worker: Worker, echo_address: str, stream: str) -> tuple[list[Goal
             many >= MANY_GOAL,
         )
     )
-    text = f"While single lookups were measured, event time went on by {last - first:,} ms."
+    rate = PARTITIONS * ROWS_A_MILLISECOND * (last - first) / seconds
+    text = f"While single lookups were measured, {rate:,.0f} rows a second were taken in."
     return goals, text
+
+
+def _await_flow(stub: lookups_pb2_grpc.LookupsStub, request: lookups_pb2.LookupRequest) -> None:
+    """Wait until rows flow: the process that writes them takes seconds to start."""
+    begin = stub.Lookup(request).watermark_ms
+    deadline = time.monotonic() + 60
+    while stub.Lookup(request).watermark_ms < begin + 1000:
+        if time.monotonic() > deadline:
+            raise RuntimeError("no rows flow")
+        time.sleep(0.05)
 
 
 def _many(stub: lookups_pb2_grpc.LookupsStub, stream: str) -> float:

@@ -6,7 +6,7 @@ fill up, grow, forget and move.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stairwise.lookups import extreme_intervals
 from stairwise.lookups.base_intervals import BaseIntervals
 from stairwise.lookups.contract import Arrivals, Intervals
+from stairwise.lookups.extreme_intervals import ExtremeIntervals
 from stairwise.lookups.landmark_intervals import LandmarkIntervals
 from stairwise.lookups.quantile_intervals import NULL, QuantileIntervals
 from stairwise.lookups.running_intervals import Column, RunningIntervals
@@ -79,10 +81,25 @@ class Sorted:
         return [ordered[rank] for rank in ranks(len(ordered))]
 
 
+@dataclass
+class Chosen(Best):
+    """As it is where landmarks pay from the first lookup on, and are looked at again after every other batch."""
+
+    structure: ExtremeIntervals
+    substreams: Substreams = field(default_factory=Substreams)
+
+    def update(self, arrivals: Arrivals, values: np.ndarray) -> None:
+        self.structure.update(self.substreams, arrivals, values)
+
+    def answers(self, intervals: Intervals) -> list[int]:
+        return self.structure.lookup(self.substreams, intervals).tolist()
+
+
 STRUCTURES: dict[str, Callable[[], Any]] = {
     "R-INT": Sums,
     "B-INT MAX": lambda: Best(BaseIntervals(largest=True), max),
     "L-INT MIN": lambda: Best(LandmarkIntervals(range(12), largest=False), min),
+    "B-INT or L-INT MAX": lambda: Chosen(ExtremeIntervals(largest=True), max),
     "B-INT-QNT": Sorted,
 }
 
@@ -104,6 +121,15 @@ def histories(draw: st.DrawFn) -> tuple[int, int, list[Step]]:
     return seed, keys, draw(st.lists(steps, min_size=1, max_size=8))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _eager() -> Iterator[None]:
+    """Landmarks pay soon, and soon no longer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extreme_intervals, "SAVED", 60)
+        patch.setattr(extreme_intervals, "EPOCH", 100)
+        yield
+
+
 @pytest.mark.parametrize("name", STRUCTURES)
 @given(history=histories())
 def test_lookups_equal_the_definition_whatever_the_batches_and_whatever_was_forgotten(
@@ -112,7 +138,7 @@ def test_lookups_equal_the_definition_whatever_the_batches_and_whatever_was_forg
     seed, keys, steps = history
     chance = np.random.default_rng(seed)
     structure = STRUCTURES[name]()
-    substreams = Substreams([structure.structure])
+    structure.substreams = substreams = Substreams([structure.structure])
     rows: list[list[tuple[int, int]]] = [[] for _ in range(keys)]
     clock, horizon, known = 0, -1, 0
     for step in steps:

@@ -17,9 +17,9 @@ from stairwise.aggregates.doubles import DoubleSum
 from stairwise.aggregates.limbs import exact
 from stairwise.aggregates.moments import Variance
 from stairwise.aggregates.sums import IntegerSum
-from stairwise.lookups.running_intervals import RunningIntervals
+from stairwise.lookups.running_intervals import Column, RunningIntervals
 from stairwise.lookups.substreams import Substreams
-from stairwise.lookups.sums import columns_of, partial_of
+from stairwise.lookups.sums import columns_of, partial_columns
 
 DOUBLES = st.none() | st.floats() | st.sampled_from([1e308, -1e308, 1e16, 0.1, 5e-324, 1.0])
 INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
@@ -31,6 +31,10 @@ CASES: list[tuple[Algebra, pa.DataType, st.SearchStrategy[Any]]] = [
     (Variance(root=False), pa.float64(), DOUBLES),
     (Variance(root=False), pa.int64(), INTEGERS),
 ]
+
+
+def partial_of(algebra: Algebra, rows: np.ndarray, sums: dict[Column, np.ndarray]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(partial_columns(algebra.family, rows, sums), schema=algebra.state)
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
@@ -48,7 +52,7 @@ def test_a_difference_of_running_sums_is_the_partial_of_the_rows_between(case: i
     left = data.draw(st.integers(0, len(everything)))
     right = data.draw(st.integers(left, len(everything)))
     intervals = substreams.by_time(np.zeros(1, np.int64), np.array([left - 1]), np.array([right - 1]))
-    found = partial_of(algebra.family, algebra, intervals.right - intervals.left, running.lookup(intervals))
+    found = partial_of(algebra, intervals.right - intervals.left, running.lookup(intervals))
     part = pa.array(everything[left:right], dtype)
     expected = algebra.lift([part], NO_ROWS, np.zeros(len(part), np.int64), 1)
     assert found.equals(expected)
@@ -74,5 +78,5 @@ def test_running_sums_of_doubles_do_not_drift(rows: int) -> None:
     kept = np.concatenate(last)
     for count in (1, 100, size, len(kept)):
         intervals = substreams.by_rows(np.zeros(1, np.int64), np.array([count]), np.zeros(1, np.int64))
-        partial = partial_of(algebra.family, algebra, np.array([count]), running.lookup(intervals))
+        partial = partial_of(algebra, np.array([count]), running.lookup(intervals))
         assert exact(partial.column(1), 0) == sum(map(Fraction, kept[-count:].tolist()), Fraction(0))

@@ -6,6 +6,7 @@ is None for the common column without NULLs, so that it costs nothing.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -88,6 +89,14 @@ def from_words(words: Words, valid: Bools | None = None) -> pa.Array:
     """A decimal128(38, 0) column over rows of two words, the low one first."""
     buffers = [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(words))]
     return pa.Array.from_buffers(_HUGEINT, len(words), buffers)
+
+
+def of_one(value: float | None, kind: pa.DataType) -> pa.Array:
+    """A column of one row. Integers, also such of 128 bits, take a shorter way than through Arrow's conversions."""
+    if not isinstance(value, int):
+        return pa.array([value], kind)
+    octets = value.to_bytes(kind.bit_width // 8, sys.byteorder, signed=True)
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(octets)])
 
 
 def _bitmap(valid: Bools | None) -> pa.Buffer | None:

@@ -11,10 +11,11 @@ from stairwise.errors import StairwiseError
 from stairwise.expressions.codes import encode
 from stairwise.expressions.evaluate import evaluate
 from stairwise.expressions.faults import Faults
-from stairwise.expressions.views import Ints
+from stairwise.expressions.views import Ints, of_one
 from stairwise.lookups.statement import Lookup
-from stairwise.operators.answers import grouped_answer, output_batch
-from stairwise.operators.cells import Cells
+from stairwise.lookups.tally import Total
+from stairwise.operators.answers import grouped_answer
+from stairwise.operators.cells import Cells, canonical_column
 from stairwise.operators.pages import concat
 from stairwise.schema import Instant
 
@@ -24,6 +25,16 @@ def put_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -
     cells = groups_together(lookup, at, parts)
     answer = grouped_answer(lookup.select, cells, Faults())
     return (answer.in_order() if len(cells) > 1 else answer).cells.rows
+
+
+def put_plainly(lookup: Lookup, total: Total) -> pa.RecordBatch:
+    """The answer of a plain lookup whose key has rows, or that has no GROUP BY."""
+    select = lookup.select
+    columns = list(lookup.asked_columns) if select.keys else []
+    for aggregate, need in zip(select.aggregates, lookup.need_of, strict=True):
+        columns.append(of_one(total.value(aggregate.function, need), aggregate.type.arrow))
+    outputs = [canonical_column(evaluate(output.expr, columns, 1, Faults())) for output in select.outputs]
+    return pa.RecordBatch.from_arrays(outputs, schema=lookup.answer_schema)
 
 
 def groups_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> Cells:
@@ -61,8 +72,8 @@ def put_in_order(
         partials = grouping.partials.combine(columns, each, keys.num_rows)
     cells = _lowered(lookup, at, keys.num_rows, keys.columns, partials)
     columns = cells.rows.columns
-    outputs = [evaluate(output.expr, columns, keys.num_rows, Faults()) for output in select.outputs]
-    return output_batch(select.outputs, outputs)
+    outputs = [canonical_column(evaluate(o.expr, columns, keys.num_rows, Faults())) for o in select.outputs]
+    return pa.RecordBatch.from_arrays(outputs, schema=lookup.answer_schema)
 
 
 def _lowered(lookup: Lookup, at: Instant, groups: int, keys: list[pa.Array], partials: list[pa.Array]) -> Cells:

@@ -22,7 +22,7 @@ import numpy as np
 
 from stairwise.aggregates.grouped import INT64_MAX, INT64_MIN
 from stairwise.expressions.views import Ints
-from stairwise.lookups.contract import Arrivals, Intervals, Move, moved
+from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, moved
 
 _NONE: Ints = np.empty(0, np.int64)
 
@@ -47,18 +47,25 @@ class BaseIntervals:
 
     def update(self, arrivals: Arrivals, values: Ints) -> None:
         """Add a batch: the value of every row, in the order of the batch."""
-        values = arrivals.arranged(values)
-        position, slot, mask = arrivals.position, arrivals.slot, arrivals.mask
-        self._levels[0][slot] = values
+        slot, mask = arrivals.slot, arrivals.mask
+        self._levels[0][slot] = arrivals.arranged(values)
         for level in range(1, len(self._levels)):
             width = (1 << level) - 1
-            complete = np.flatnonzero(((position + 1) & width == 0) & (mask >= width))
+            # Rings start at multiples of their size: where a slot ends an interval, so does its position.
+            ends = slot & width == width
+            if width >= SMALLEST:
+                ends &= mask >= width
+            complete = np.flatnonzero(ends)
             if not len(complete):
                 return
-            position, slot, mask = position[complete], slot[complete], mask[complete]
+            slot, mask = slot[complete], mask[complete]
             right = slot >> (level - 1)
             below = self._levels[level - 1]
             self._levels[level][right >> 1] = self._better(below[right - 1], below[right])
+
+    def values(self, slot: Ints) -> Ints:
+        """The values of single rows."""
+        return self._levels[0][slot]
 
     def lookup(self, intervals: Intervals) -> Ints:
         """The best value of each interval."""

@@ -12,6 +12,7 @@ that start at a multiple of 2^l stay neighbours: a structure may shift a slot ri
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +21,10 @@ import numpy.typing as npt
 from stairwise.expressions.views import Ints
 
 _Number = TypeVar("_Number", np.int64, np.float64)
+
+
+SMALLEST = 8
+"""The slots of a key's first ring, a power of two: no ring has fewer."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,12 @@ class Move:
     fresh: bool
     """Do all rows that are kept move? Then what lies elsewhere can be forgotten."""
 
+    @staticmethod
+    def to_size(size: int) -> Move:
+        """There are more slots, and no row moves."""
+        none: Ints = np.empty(0, np.int64)
+        return Move(none, none, none, none, size, fresh=False)
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -91,6 +102,11 @@ class Intervals:
     def slots(self, position: Ints) -> Ints:
         return self.start + (position & self.mask)
 
+    @cached_property
+    def ends(self) -> tuple[Ints, Ints]:
+        """The slots of both ends, which several structures ask for."""
+        return self.slots(self.left), self.slots(self.right)
+
 
 class Structure(Protocol):
     """What ``substreams`` tells every structure that is attached to it."""
@@ -100,6 +116,13 @@ class Structure(Protocol):
 
     @property
     def size_bytes(self) -> int: ...
+
+
+def spread(begin: Ints, length: Ints) -> Ints:
+    """All numbers of [begin, begin + length), one such range after the other."""
+    ends = np.cumsum(length)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.repeat(begin + length - ends, length) + np.arange(total)
 
 
 def grown(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

@@ -14,8 +14,8 @@ _STRUCTURES = {
     "integer sum": "R-INT, running intervals: it can be subtracted, so any window is the difference of two",
     "double sum": "R-INT over exact limbs: it can be subtracted without an error",
     "moments": "R-INT over exact limbs of the values and their squares",
-    "max": "B-INT, base intervals: it can be combined and not subtracted",
-    "min": "B-INT, base intervals: it can be combined and not subtracted",
+    "max": "B-INT, base intervals, or L-INT, landmark intervals, as it pays: it can be combined and not subtracted",
+    "min": "B-INT, base intervals, or L-INT, landmark intervals, as it pays: it can be combined and not subtracted",
 }
 _FILTERS = {
     "COUNT": "CI-COUNT, then HAVING over exact counts",

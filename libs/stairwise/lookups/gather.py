@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from stairwise.expressions.codes import encode
 from stairwise.expressions.views import Ints
-from stairwise.lookups.answer import put_together
-from stairwise.lookups.parts import asked_part, candidates, part
+from stairwise.lookups.answer import put_plainly, put_together
+from stairwise.lookups.parts import asked_part, asked_total, candidates, part
 from stairwise.lookups.past import Past
 from stairwise.lookups.statement import Lookup
 from stairwise.operators.pages import concat
@@ -60,7 +60,16 @@ def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
 
 def look_up(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> pa.RecordBatch:
     """The answer at T where all partitions of the stream are held here."""
-    return put_together(lookup, at, parts_at(lookup, at, pasts))
+    plainly = look_up_plainly(lookup, at, list(pasts.values()))
+    return put_together(lookup, at, parts_at(lookup, at, pasts)) if plainly is None else plainly
+
+
+def look_up_plainly(lookup: Lookup, at: Instant, pasts: Sequence[Past]) -> pa.RecordBatch | None:
+    """The same for what is asked most, sums of one key; None where it is not that, or there is no shelf yet."""
+    total = asked_total(pasts, lookup, at) if lookup.is_plain else None
+    if total is None or (lookup.select.keys and not total.rows):  # a group without rows vanishes
+        return None
+    return put_plainly(lookup, total)
 
 
 def parts_at(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> list[pa.RecordBatch]:

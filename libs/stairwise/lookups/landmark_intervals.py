@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from stairwise.expressions.views import Bools, Ints
 from stairwise.lookups.contract import Arrivals, Intervals, Move, moved
 
 _NONE: Ints = np.empty(0, np.int64)
+_NO_LEVEL = -1
 
 
 @dataclass
@@ -59,6 +61,11 @@ class LandmarkIntervals:
         self._values = _NONE
         self._classes = {level: _Class(level, _NONE, _NONE, _NONE) for level in levels}
 
+    @cached_property
+    def levels(self) -> frozenset[int]:
+        """The classes that are kept."""
+        return frozenset(self._classes)
+
     @property
     def size_bytes(self) -> int:
         return self._values.nbytes * (1 + 3 * len(self._classes))
@@ -82,12 +89,11 @@ class LandmarkIntervals:
     def lookup(self, intervals: Intervals) -> Ints:
         """The best value of each interval. Its width must be of a class that is kept."""
         best = np.full(len(intervals), self.nothing)
-        width = intervals.right - intervals.left
-        level = np.log2(np.maximum(width, 1)).astype(np.int64)  # exact below 2^48
-        for asked in np.unique(level[width > 0]).tolist():
+        level = _levels(intervals)
+        for asked in levels_of(intervals):
             if asked not in self._classes:
                 raise ValueError(f"no landmarks are kept for intervals of {1 << asked} rows and more")
-            self._look(self._classes[asked], intervals, np.flatnonzero((level == asked) & (width > 0)), best)
+            self._look(self._classes[asked], intervals, np.flatnonzero(level == asked), best)
         return best
 
     def _look(self, each: _Class, intervals: Intervals, at: Ints, best: Ints) -> None:
@@ -141,3 +147,14 @@ class LandmarkIntervals:
         ends = arrivals.slot[(arrivals.position & last == last) & (arrivals.mask >= last)]
         block = (ends - last)[:, None] + np.arange(each.width)
         each.tail[block] = self._better.accumulate(self._values[block][:, ::-1], axis=1)[:, ::-1]
+
+
+def levels_of(intervals: Intervals) -> frozenset[int]:
+    """The classes that intervals are of; one without rows is of none."""
+    return frozenset(_levels(intervals).tolist()) - {_NO_LEVEL}
+
+
+def _levels(intervals: Intervals) -> Ints:
+    width = intervals.right - intervals.left
+    level = np.log2(np.maximum(width, 1)).astype(np.int64)  # exact below 2^48
+    return np.where(width > 0, level, _NO_LEVEL)

@@ -24,9 +24,14 @@ from stairwise.lookups.past import Past
 from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total, added
+from stairwise.operators.cells import canonical_batch
 from stairwise.operators.preparation import computed
+from stairwise.operators.words import short_words
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.windows.spec import RowsWindow
+
+Span = tuple[Instant, Instant]
+"""The rear and the front of a window."""
 
 
 class OutOfReachError(StairwiseError):
@@ -76,24 +81,41 @@ def asked_part(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> pa.RecordB
     """What several partitions contribute together where a statement names its keys; None if one has no shelf."""
     if lookup.asked is None or lookup.must_look_through or isinstance(lookup.window, RowsWindow):
         return None
-    spans = [reachable(past, lookup, at) for past in pasts]
-    found = [past.shelf(lookup, *span) for past, span in zip(pasts, spans, strict=True)]
-    shelves = [shelf for shelf in found if shelf is not None]
-    if len(shelves) < len(found):
+    span = lookup.span(at)
+    shelves = _shelves(pasts, lookup, span)
+    if shelves is None:
         return None
     if len(lookup.asked) == 1 and lookup.needs_sums_alone:
-        total = Total(len(lookup.needs))
-        for shelf, span in zip(shelves, spans, strict=True):
-            shelf.count(total, lookup.needs, int(shelf.numbers_of(lookup)[0]), *span)
-        tally = total.tally()
+        tally = _total(shelves, lookup, span).tally()
     else:
-        each = zip(shelves, spans, strict=True)
-        tallies = [_tally_of(shelf, lookup, shelf.numbers_of(lookup), *span) for shelf, span in each]
-        tally = added(tallies, lookup.needs)
+        tally = added([_tally_of(shelf, lookup, shelf.numbers_of(lookup), *span) for shelf in shelves], lookup.needs)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*lookup.asked_columns, *columns], tally)
     return pa.RecordBatch.from_arrays(columns, schema=lookup.part_schema)
+
+
+def asked_total(pasts: Sequence[Past], lookup: Lookup, at: Instant) -> Total | None:
+    """What several partitions contribute to a lookup that is plain; None if one has no shelf."""
+    span = lookup.span(at)
+    shelves = _shelves(pasts, lookup, span)
+    return None if shelves is None else _total(shelves, lookup, span)
+
+
+def _shelves(pasts: Sequence[Past], lookup: Lookup, span: Span) -> list[Shelf] | None:
+    """The shelves of all partitions. Each is asked for one, so that all come to be made."""
+    for past in pasts:
+        _check_reach(past, lookup, span[0])
+    shelves = [past.shelf(lookup, *span) for past in pasts]
+    found = [shelf for shelf in shelves if shelf is not None]
+    return found if len(found) == len(pasts) else None
+
+
+def _total(shelves: Sequence[Shelf], lookup: Lookup, span: Span) -> Total:
+    total = Total(len(lookup.needs))
+    for shelf in shelves:
+        shelf.count(total, lookup.needs, int(shelf.numbers_of(lookup)[0]), *span)
+    return total
 
 
 def _tally_of(shelf: Shelf, lookup: Lookup, number: Ints, rear: Instant, front: Instant) -> Tally:
@@ -118,35 +140,38 @@ def aligned(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
         )
-    return added([_tally(past, lookup, at, keys, ranges) for past in pasts], lookup.needs).partials(lookup.needs)
-
-
-def _tally(past: Past, lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
-    rear, front = reachable(past, lookup, at)
-    rears = np.full(keys.num_rows, rear)
-    if ranges is not None:
-        rears = front - ranges
-        if past.horizon > DAWN and len(rears) and int(rears.min()) < past.horizon:
-            raise OutOfReachError(lookup.stream.name, int(rears.min()), past.horizon)
-    shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
-    if shelf is None:  # it has all rows to be made of, and needs that can be kept
-        raise AssertionError("no shelf was made")
-    number = shelf.numbers(keys.columns, keys.num_rows)
-    return shelf.tally(lookup.needs, shelf.spans(number, rears, np.full(len(number), front)))
-
-
-def reachable(past: Past, lookup: Lookup, at: Instant) -> tuple[Instant, Instant]:
-    """The window at T, if all its rows are kept."""
     rear, front = lookup.span(at)
+    rears = np.full(keys.num_rows, rear) if ranges is None else front - ranges
+    fronts = np.full(keys.num_rows, front)
+    earliest = int(rears.min(initial=front))
+    columns = canonical_batch(keys).columns
+    words = short_words(columns)
+    tallies = []
+    for past in pasts:
+        _check_reach(past, lookup, earliest)
+        shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
+        assert shelf is not None, "it has all rows to be made of, and needs that can be kept"
+        number = shelf.numbers(columns, keys.num_rows, words)
+        tallies.append(shelf.tally(lookup.needs, shelf.spans(number, rears, fronts)))
+    return added(tallies, lookup.needs).partials(lookup.needs)
+
+
+def reachable(past: Past, lookup: Lookup, at: Instant) -> Span:
+    """The window at T, if all its rows are kept."""
+    span = lookup.span(at)
+    _check_reach(past, lookup, span[0])
+    return span
+
+
+def _check_reach(past: Past, lookup: Lookup, rear: Instant) -> None:
     if rear < past.horizon and past.horizon > DAWN:
         raise OutOfReachError(lookup.stream.name, rear, past.horizon)
-    return rear, front
 
 
 def _numbers(shelf: Shelf, lookup: Lookup, rear: Instant, front: Instant, keys: pa.RecordBatch | None) -> Ints:
     """The keys whose partials are wanted, by number."""
     if keys is not None:
-        return shelf.numbers(keys.columns, keys.num_rows)
+        return shelf.numbers(canonical_batch(keys).columns, keys.num_rows)
     if lookup.asked is not None:
         return shelf.numbers_of(lookup)
     if lookup.bound is not None and lookup.stream.partitions == 1:

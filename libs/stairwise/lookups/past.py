@@ -3,6 +3,9 @@
     batch ──reorder──▶ settled rows ──┬─▶ pages: kept while RETAIN lets them
                                       └─▶ shelves of the signatures in use
 
+While somebody asks, each batch goes that way as it comes, so that the next lookup finds all done. While nobody does,
+batches are left to lie until there are ``LUMP`` rows: taken together they cost half as much.
+
 A signature has no shelf at first: its lookups look through the rows. When they have looked at as many rows as there
 are, a shelf is made of them; when it has taken in many more rows than are kept without being asked, it is given up.
 So whoever asks often pays for updates, and whoever asks once does not (seed 004 section 1.2).
@@ -28,6 +31,8 @@ PAGE = 16_384
 """A page with fewer rows takes in what comes next, once that is not much smaller."""
 MAKE = 1 << 19
 """Rows that a lookup gives to a shelf that is being made: a fraction of a second."""
+LUMP = 1 << 14
+"""Rows that are left to lie, at most, while nobody asks."""
 PATIENCE = 8
 """A shelf that took in so many times the rows that are kept, without being asked, is given up."""
 MOST_USES = 1024
@@ -86,12 +91,21 @@ class Past:
         self.rows = 0
         """Settled rows that are kept."""
         self._page_bytes = 0
-        self.horizon: Instant = DAWN
-        """Rows at or below it are no longer kept."""
+        self._horizon: Instant = DAWN
+        self._is_settled = True
+        """Have all rows left the buffer that the watermark has passed?"""
+        self._is_asked = False
+        """Was anything asked since the last batch came?"""
 
     @property
     def watermark(self) -> Instant:
         return self._buffer.watermark
+
+    @property
+    def horizon(self) -> Instant:
+        """Rows at or below it are no longer kept."""
+        self._settle_to_answer()
+        return self._horizon
 
     @property
     def size_bytes(self) -> int:
@@ -99,14 +113,32 @@ class Past:
         shelves = sum(shelf.size_bytes for shelf in self._shelves.values())
         return self._page_bytes + self._buffer.size_bytes + shelves + making
 
+    def _has_room(self, size: int) -> bool:
+        """Is less than half of what may be kept in use?"""
+        return size < self._retain.size // 2
+
     def begin_after(self, rows: int, watermark: Instant) -> None:
         """So many rows came before the first that is taken, and nobody has them; the watermark after them."""
         self._dropped = rows
-        self.horizon = watermark + self.stream.lateness + 1  # no row of before is above it
+        self._horizon = watermark + self.stream.lateness + 1  # no row of before is above it
 
     def take(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """A batch of the partition, in sequence order, and its watermark afterwards."""
-        settled = self._buffer.add(rows, watermark)
+        self._buffer.put(rows, watermark)
+        self._is_settled = False
+        if self._is_asked or self._buffer.fresh >= LUMP:
+            self._settle()
+        self._is_asked = False
+
+    def _settle_to_answer(self) -> None:
+        """Called before anything is answered: the rows that the watermark has passed must be there."""
+        self._is_asked = True
+        if not self._is_settled:
+            self._settle()
+
+    def _settle(self) -> None:
+        self._is_settled = True
+        settled = self._buffer.take()
         if not settled.num_rows:
             return
         first = self._dropped + self.rows
@@ -126,6 +158,7 @@ class Past:
         A shelf is made of ``MAKE`` rows at each lookup that asks for it, so that none has to wait for all;
         ``at_once`` says that this one does.
         """
+        self._settle_to_answer()
         signature = lookup.signature
         use = self._use(signature)
         shelf = self._shelves.get(signature)
@@ -151,15 +184,18 @@ class Past:
 
     def describe(self, lookup: Lookup) -> str:
         """How lookups of this kind are answered here now, and why."""
+        self._settle_to_answer()
         kept = f"{self._partition}: {self.rows} rows and {self.size_bytes} bytes are kept"
         shelf = self._shelves.get(lookup.signature)
         if shelf is not None and shelf.serves(lookup):
-            return f"{kept}; structures over {shelf.keys} keys, since lookups have looked at more rows than that takes"
+            why = "since lookups have looked at more rows than that takes"
+            return f"{kept}; {shelf.describe(lookup.needs)}, {why}"
         use = self._uses.get(lookup.signature, _Use())
         return f"{kept}; the rows are looked through: structures are made after {self.rows - use.looked_at} rows more"
 
     def span(self, rear: Instant, front: Instant) -> tuple[pa.RecordBatch, Rows]:
         """The settled rows with rear < time ≤ front, and their places."""
+        self._settle_to_answer()
         found, skipped = [], self._dropped
         place = None
         for page in self._pages:
@@ -174,7 +210,7 @@ class Past:
         return rows, self._places(rows, place or 0)
 
     def rows_at(self, numbers: Ints) -> tuple[pa.RecordBatch, Rows]:
-        """The settled rows of these numbers, which are in order, and their places."""
+        """The settled rows of these numbers, which are in order and came from a shelf, and their places."""
         if not len(numbers):
             rows = empty(self.stream.arrow_schema)
             return rows, self._places(rows, 0)
@@ -194,10 +230,11 @@ class Past:
         partitions reach down to one, this partition is asked for more than it has, and says that it is out of reach.
         """
         times = self.last_rows(front, count)[1].time
-        return np.concatenate((np.full(min(count - len(times), self._dropped), self.horizon, np.int64), times))
+        return np.concatenate((np.full(min(count - len(times), self._dropped), self._horizon, np.int64), times))
 
     def last_rows(self, front: Instant, count: int) -> tuple[pa.RecordBatch, Rows]:
         """The last ``count`` rows at or before an instant, and their places."""
+        self._settle_to_answer()
         found: list[pa.RecordBatch] = []
         place = self._dropped + self.rows
         for page in reversed(self._pages):
@@ -249,9 +286,10 @@ class Past:
         use.made = stop
         if stop < end:
             return None
-        shelf.forget(self.horizon)
+        shelf.forget(self._horizon)
         use.making = None
         self._shelves[signature] = shelf
+        shelf.has_room = self._has_room(self.size_bytes)
         return shelf
 
     def _append(self, settled: pa.RecordBatch) -> None:
@@ -266,20 +304,20 @@ class Past:
         self._page_bytes += settled.nbytes
 
     def release(self, instant: Instant) -> None:
-        """Rows at or before an instant are not asked for any more."""
-        before = self.horizon
+        """Rows at or before an instant are not asked for any more. What is not settled yet is dropped another time."""
+        before = self._horizon
         while self._pages and self._pages[0].last <= instant:
             self._drop()
         self._forget(before)
 
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
-        before = self.horizon
+        before = self._horizon
         # Time ends with the last row where a partition is sealed.
         oldest = min(self.watermark, self._pages[-1].last) - self._retain.time
         while self._pages and self._pages[0].last <= oldest:
             self._drop()
-        while self.size_bytes > self._retain.size:
+        while (size := self.size_bytes) > self._retain.size:
             in_use = [signature for signature, use in self._uses.items() if signature in self._shelves or use.making]
             alone = len(self._pages) == 1
             if in_use and (alone or self._page_bytes < self._retain.size // 2):
@@ -290,13 +328,15 @@ class Past:
                 break
             else:
                 self._drop()
+        for shelf in self._shelves.values():
+            shelf.has_room = self._has_room(size)
         self._forget(before)
 
     def _forget(self, before: Instant) -> None:
         """Let the shelves forget what was dropped since the horizon was at ``before``."""
-        if self.horizon > before:
+        if self._horizon > before:
             for signature, shelf in list(self._shelves.items()):
-                shelf.forget(self.horizon)
+                shelf.forget(self._horizon)
                 if shelf.is_crowded:  # the next lookups make it anew, of the keys that there are
                     del self._shelves[signature]
 
@@ -305,4 +345,4 @@ class Past:
         self._dropped += page.rows.num_rows
         self.rows -= page.rows.num_rows
         self._page_bytes -= page.rows.nbytes
-        self.horizon = max(self.horizon, page.last)
+        self._horizon = max(self._horizon, page.last)

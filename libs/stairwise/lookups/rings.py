@@ -1,4 +1,12 @@
-"""Bisection in many rings at once: for each key a search in its own part of one array."""
+"""Bisection in many rings at once: for each key a search in its own part of one array.
+
+answers     the first position above a bound, in each of many rings
+requires    values that do not fall along a ring
+lookup      O(log n) steps for all searches together, n positions of the longest ring
+space       none of its own
+order       that of the rings
+source      windows by time, which seed 004 leaves to its full version, as positions (``substreams``)
+"""
 
 from __future__ import annotations
 
@@ -29,14 +37,15 @@ class Rings:
         if len(self.first) <= _FEW:
             rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
             return np.array([rank_of(column, *ring) for ring in rings], np.int64)
-        before = self.first - 1
-        longest = int((self.end - before).max(initial=0))
+        before, last = self.first - 1, self.end - 1
+        longest = int((last - before).max(initial=0))
         step = 1 << longest.bit_length()
         while step := step >> 1:
             candidate = before + step
-            inside = column.take((candidate & self.mask) + self.start, mode="wrap") <= bound
-            inside &= candidate < self.end
-            before += inside * np.int64(step)
+            np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
+            slot = candidate & self.mask
+            slot += self.start
+            np.putmask(before, column.take(slot) <= bound, candidate)
         return before + 1
 
 

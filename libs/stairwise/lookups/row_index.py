@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from stairwise.expressions.views import Ints
-from stairwise.lookups.contract import Arrivals, Intervals, Move, moved
+from stairwise.lookups.contract import Arrivals, Intervals, Move, moved, spread
 
 _NONE: Ints = np.empty(0, np.int64)
 
@@ -39,8 +39,6 @@ class RowIndex:
     def lookup(self, intervals: Intervals) -> Ints:
         """The numbers of all rows in any of the intervals, in order."""
         length = intervals.right - intervals.left
-        ends = np.cumsum(length)
-        owner = np.repeat(np.arange(len(length)), length)
-        position = np.arange(len(owner)) - (ends - length - intervals.left).take(owner)
-        slots = intervals.start.take(owner) + (position & intervals.mask.take(owner))
+        position = spread(intervals.left, length)
+        slots = np.repeat(intervals.start, length) + (position & np.repeat(intervals.mask, length))
         return np.sort(self._numbers[slots])

@@ -66,7 +66,8 @@ class RunningIntervals:
             if given is None:
                 column[arrivals.next_slot] = column[arrivals.run_slot].take(arrivals.run_of)
                 continue
-            total = np.zeros(len(given) + 1, np.int64)
+            total = np.empty(len(given) + 1, np.int64)
+            total[0] = 0
             np.cumsum(arrivals.arranged(given), out=total[1:])
             before = column[arrivals.run_slot] - total[arrivals.run]
             total[1:] += before.take(arrivals.run_of)
@@ -74,7 +75,9 @@ class RunningIntervals:
 
     def lookup(self, intervals: Intervals) -> dict[Column, Ints]:
         """The sum of each column over each interval."""
-        left, right = intervals.slots(intervals.left), intervals.slots(intervals.right)
+        if not self._columns:
+            return {}
+        left, right = intervals.ends
         return {name: column[right] - column[left] for name, column in self._columns.items()}
 
     def between(self, left: int, right: int) -> dict[Column, int]:

@@ -1,6 +1,6 @@
 """The structures of one signature over one partition: every key's rows, and what lookups have asked of them.
 
-    rows ──where──▶ keys ──numbers──▶ substreams ──┬─▶ R-INT, B-INT   one for each partial that is needed
+    rows ──where──▶ keys ──numbers──▶ substreams ──┬─▶ R-INT, B-INT, L-INT   for each partial that is needed
                                                    └─▶ CI-COUNT, CI-SUM, extremes   for the bounds that are asked
 
 A shelf is made of the rows that are kept, and kept up to date from then on. What it was not made for it cannot
@@ -19,11 +19,11 @@ from stairwise.aggregates.ranks import rank
 from stairwise.cql.query import Expr
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
-from stairwise.expressions.views import Ints, float64_view, int64_view, order_keys, validity
-from stairwise.lookups.base_intervals import BaseIntervals
+from stairwise.expressions.views import Ints, Words, float64_view, int64_view, order_keys, validity
 from stairwise.lookups.contract import Arrivals, Intervals, Structure
 from stairwise.lookups.count_filter import CountFilter
 from stairwise.lookups.extreme_filter import ExtremeFilter
+from stairwise.lookups.extreme_intervals import ExtremeIntervals
 from stairwise.lookups.row_index import RowIndex
 from stairwise.lookups.running_intervals import RunningIntervals
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
@@ -61,7 +61,7 @@ class Shelf:
         """The functions that have a filter for their bounds, with their arguments."""
         self._table = KeyTable([key.type.arrow for key in signature.keys])
         self._sums = {need: RunningIntervals() for need in self.needs}
-        self._best = {n: BaseIntervals(largest=n.family == "max") for n in self.needs if n.family in EXTREMES}
+        self._best = {n: ExtremeIntervals(largest=n.family == "max") for n in self.needs if n.family in EXTREMES}
         self._sum_filters = {args: SumFilter() for function, args in self.filtered if function == "SUM"}
         self._extreme_filters = {f: ExtremeFilter() for f in self.filtered if f[0] != "SUM"}
         self._index = RowIndex() if indexed else None
@@ -70,6 +70,8 @@ class Shelf:
             structures.append(self._index)
         self._substreams = Substreams(structures)
         self._counts = CountFilter(self._substreams)
+        self.has_room = True
+        """May it take more room than it must, to be quicker?"""
         self._asked: dict[str, Ints] = {}
         """By the text of the statement."""
 
@@ -93,11 +95,10 @@ class Shelf:
 
     def serves(self, lookup: Lookup) -> bool:
         """Was it made for all that is needed?"""
-        if lookup.must_look_through:
-            return self.is_indexed
         bound = lookup.bound
-        filtered = bound is None or bound.function not in _FILTERED or (bound.function, bound.args) in self.filtered
-        return filtered and self.needs.issuperset(lookup.needs)
+        if bound is not None and bound.function in _FILTERED and (bound.function, bound.args) not in self.filtered:
+            return False
+        return self.is_indexed if lookup.must_look_through else self.needs.issuperset(lookup.needs)
 
     def update(self, rows: pa.RecordBatch, first: int) -> None:
         """Rows in stream order, later than all before; ``first`` is the number of the first of them."""
@@ -132,9 +133,9 @@ class Shelf:
         for extreme_filter in self._extreme_filters.values():
             extreme_filter.forget(horizon)
 
-    def numbers(self, columns: list[pa.Array], length: int) -> Ints:
-        """The numbers of keys that are asked for; one that never came has no rows."""
-        number = self._table.numbers([canonical_column(column) for column in columns], length)
+    def numbers(self, columns: list[pa.Array], length: int, words: list[Words] | None = None) -> Ints:
+        """The numbers of keys that are asked for, in canonical columns; one that never came has no rows."""
+        number = self._table.numbers(columns, length, words)
         self._substreams.know(len(self._table))
         return number
 
@@ -183,8 +184,17 @@ class Shelf:
     def tally(self, needs: Sequence[Need], intervals: Intervals) -> Tally:
         """What the structures give for intervals."""
         sums = [self._sums[need].lookup(intervals) for need in needs]
-        best = [self._best[need].lookup(intervals) if need in self._best else None for need in needs]
+        best = [self._best_of(need, intervals) for need in needs]
         return Tally(intervals.right - intervals.left, sums, best)
+
+    def _best_of(self, need: Need, intervals: Intervals) -> Ints | None:
+        best = self._best.get(need)
+        return None if best is None else best.lookup(self._substreams, intervals, has_room=self.has_room)
+
+    def describe(self, needs: Sequence[Need]) -> str:
+        """What it has for a lookup, and why that."""
+        chosen = [f"; {need.family} by {self._best[need].describe()}" for need in needs if need in self._best]
+        return f"structures over {self.keys} keys{''.join(chosen)}"
 
     def rows(self, intervals: Intervals) -> Ints:
         """The numbers of the rows of all intervals, in order."""
@@ -210,7 +220,8 @@ class Shelf:
             return
         self._sums[need].update(arrivals, columns_of("count", args))
         best, ranks = self._best[need], rank(args[0])
-        best.update(arrivals, ranks.keys if ranks.valid is None else np.where(ranks.valid, ranks.keys, best.nothing))
+        values = ranks.keys if ranks.valid is None else np.where(ranks.valid, ranks.keys, best.nothing)
+        best.update(self._substreams, arrivals, values)
 
 
 def _numbers(values: pa.Array) -> np.ndarray:

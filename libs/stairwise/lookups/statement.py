@@ -18,19 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
 from stairwise.aggregates.catalogue import algebra_for
-from stairwise.aggregates.contract import Algebra
 from stairwise.cql import ast
 from stairwise.cql.logical import conjuncts
 from stairwise.cql.parser import parse_script
 from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Query, Select, Value
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
-from stairwise.lookups.sums import EXTREMES, FAMILIES
+from stairwise.lookups.sums import EXTREMES, FAMILIES, INTEGER_FAMILIES
 from stairwise.operators.answers import yields_items
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.grouping import Grouping
@@ -38,6 +37,7 @@ from stairwise.schema import DAWN, Instant, Stream, Type
 from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
 
 MOST_KEYS_ASKED = 10_000
+_MOST_SHARED = 4096
 _CASTS = frozenset({"to_double", "to_hugeint"})
 _EXACT = 2**52
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
@@ -59,13 +59,18 @@ class Signature:
         return hash((self.where, self.keys))
 
 
+@lru_cache(_MOST_SHARED)
+def _signature(where: Expr | None, keys: tuple[Expr, ...]) -> Signature:
+    """Those that are equal are one: to find one is quicker than to compare two."""
+    return Signature(where, keys)
+
+
 @dataclass(frozen=True)
 class Need:
-    """A partial aggregate that a lookup needs; several aggregates may share one."""
+    """A partial aggregate that a lookup needs; several aggregates may share one, also of different lookups."""
 
     args: tuple[Expr, ...]
     family: str
-    algebra: Algebra
 
     def __hash__(self) -> int:
         return self._hash
@@ -73,6 +78,16 @@ class Need:
     @cached_property
     def _hash(self) -> int:
         return hash((self.args, self.family))
+
+
+@lru_cache(_MOST_SHARED)
+def _need(args: tuple[Expr, ...], family: str) -> Need:
+    """As with signatures."""
+    return Need(args, family)
+
+
+def _need_of(aggregate: Aggregate) -> Need:
+    return _need(aggregate.args, algebra_for(aggregate).family)
 
 
 @dataclass(frozen=True)
@@ -102,11 +117,7 @@ class Lookup:
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """The partials, in the order in which ``operators.grouping`` lays them side by side."""
-        found: dict[tuple[object, str], Need] = {}
-        for aggregate in self.select.aggregates:
-            algebra = algebra_for(aggregate)
-            found.setdefault((aggregate.args, algebra.family), Need(aggregate.args, algebra.family, algebra))
-        return tuple(found.values())
+        return tuple(dict.fromkeys(map(_need_of, self.select.aggregates)))
 
     @cached_property
     def must_look_through(self) -> bool:
@@ -117,6 +128,22 @@ class Lookup:
     def needs_sums_alone(self) -> bool:
         """Can running sums alone give all that it needs?"""
         return all(need.family in FAMILIES for need in self.needs)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """One key, no HAVING, and only COUNT, and SUM and AVG of BIGINT: plain numbers can answer it."""
+        if self.asked is None or len(self.asked) != 1 or isinstance(self.window, RowsWindow):
+            return False
+        return self.select.having is None and all(need.family in INTEGER_FAMILIES for need in self.needs)
+
+    @cached_property
+    def need_of(self) -> tuple[int, ...]:
+        """Which of the needs each aggregate is made of."""
+        return tuple(self.needs.index(_need_of(aggregate)) for aggregate in self.select.aggregates)
+
+    @cached_property
+    def answer_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(output.name, output.type.arrow) for output in self.select.outputs])
 
     @cached_property
     def asked_columns(self) -> list[pa.Array]:
@@ -158,12 +185,6 @@ class Lookup:
         if not isinstance(self.window, TimeWindow):
             raise StairwiseError("only a window by RANGE can be asked with other ranges", hint="write [RANGE ...]")
         return self.window
-
-    def with_range(self, length: int) -> Lookup:
-        """The same over another range."""
-        window = replace(self.ranged(), range=length)
-        inputs = (replace(self.select.inputs[0], window=window),)
-        return replace(self, window=window, select=replace(self.select, inputs=inputs))
 
 
 def _can_keep(need: Need) -> bool:
@@ -244,7 +265,7 @@ def _keys(
 ) -> tuple[Signature, tuple[tuple[Value, ...], ...] | None]:
     """How the rows are told apart, and which of the keys are asked for."""
     if select.where is None or isinstance(window, RowsWindow):
-        return Signature(select.where, select.keys), None
+        return _signature(select.where, select.keys), None
     chosen: dict[Expr, tuple[Value, ...]] = {}
     rest: list[Expr] = []
     for condition in conjuncts(select.where):
@@ -255,13 +276,13 @@ def _keys(
             chosen[field] = values
     keys = select.keys or tuple(chosen)
     if not chosen or any(key not in chosen for key in keys):
-        return Signature(select.where, select.keys), None
+        return _signature(select.where, select.keys), None
     asked: list[tuple[Value, ...]] = [()]
     for key in keys:
         asked = [(*before, value) for before in asked for value in chosen[key]]
         if len(asked) > MOST_KEYS_ASKED:
             raise StairwiseError(f"more than {MOST_KEYS_ASKED:,} keys are asked for", hint="split the IN lists")
-    return Signature(_all_of(rest), keys), tuple(asked)
+    return _signature(_all_of(rest), keys), tuple(asked)
 
 
 def _choice(condition: Expr) -> tuple[Field | None, tuple[Value, ...]]:

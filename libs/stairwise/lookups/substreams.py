@@ -3,7 +3,7 @@
 answers     the positions of a key's rows in a time span, or of its last rows; the slots of positions
 update      O(1) amortised a row: a sort of the batch by key (radix) and scattered writes
 lookup      O(log n) by time (n rows of the key), O(1) by rows
-space       8 bytes a slot, at most four slots a row that is kept, and 32 bytes a key
+space       8 bytes a slot, fewer than three slots a row that was kept at a time, and 32 bytes a key
 order       rows must come in stream order: ``reorder`` sees to it
 source      seed 004 sections 3 (tuple-based windows, as positions) and 5 (circular arrays); windows by time, which
             the seed leaves to its full version, are turned into positions by a search in the key's own times
@@ -13,9 +13,9 @@ source      seed 004 sections 3 (tuple-based windows, as positions) and 5 (circu
     position    8  9  .  .  4  5  6  7                         a ring's size is a power of two, and it starts
                       end   first                              at a multiple of it
 
-A key whose ring is full first forgets what no lookup can ask for any more. If that is not enough it gets a ring
-of at least twice the size, and the structures move its rows. When most of the arena is no longer in use, all keys
-move together.
+A key whose ring is full first forgets what no lookup can ask for any more. If that leaves less than an eighth of it
+it gets a ring of at least twice the size, and the structures move its rows. When most of the arena is no longer in use,
+all keys move together.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ import numpy as np
 
 from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
-from stairwise.lookups.contract import Arrivals, Intervals, Move, Structure, grown, moved
+from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Structure, grown, moved, spread
 from stairwise.lookups.rings import Rings, rank_of
 from stairwise.schema import DAWN, Instant
 
-SMALLEST = 8
-"""The first ring of a key."""
 _NONE: Ints = np.empty(0, np.int64)
 _ZERO: Ints = np.zeros(1, np.int64)
 _ALL = slice(None)
@@ -77,16 +75,17 @@ class Substreams:
         if len(times):
             self._make_room(run_key, length)
             self.newest = max(self.newest, int(times[-1]))
-        if order is not None:
-            times = times[order]
         begin, start, mask = self._end[run_key], self._start[run_key], self._capacity[run_key] - 1
         position = (begin - run).take(run_of)
-        position += np.arange(len(times))
+        position += grouped.numbers_below(len(times))
         start_of, mask_of = start.take(run_of), mask.take(run_of)
-        slot = (position & mask_of) + start_of
-        next_slot = (position + 1 & mask_of) + start_of
+        slot = position & mask_of
+        slot += start_of
+        next_slot = position + 1
+        next_slot &= mask_of
+        next_slot += start_of
         run_slot = start + (begin & mask)
-        self._times[slot] = times
+        self._times[slot] = times if order is None else times[order]
         self._end[run_key] += length
         return Arrivals(order, position, slot, next_slot, mask_of, run, length, run_key, run_slot, run_of)
 
@@ -101,7 +100,7 @@ class Substreams:
         fresh = np.arange(keys - new, keys)
         self._capacity[fresh] = SMALLEST
         self._start[fresh] = self._allot(self._capacity[fresh])
-        self._tell(Move(_NONE, _NONE, _NONE, _NONE, len(self._times), fresh=False))
+        self._tell(Move.to_size(len(self._times)))
 
     def _runs(self, key: Ints) -> tuple[Ints | None, Ints | slice, Ints, Ints, Ints]:
         """The rows by key; the keys, where each one's rows begin and how many they are; the run of each row.
@@ -110,8 +109,7 @@ class Substreams:
         """
         if self.keys == 1:
             return None, _ALL, _ZERO, np.array([len(key)]), np.zeros(len(key), np.int64)
-        order = grouped.sort_codes(key, self.keys)
-        by_key = key[order]
+        order, by_key = grouped.sorted_codes(key, self.keys)
         if self.keys <= len(key):
             length = np.bincount(key, minlength=self.keys)
             return order, _ALL, np.cumsum(length) - length, length, by_key
@@ -135,9 +133,12 @@ class Substreams:
 
     def by_time(self, key: Ints, rear: Ints, front: Ints) -> Intervals:
         """The rows of each key with rear < time ≤ front."""
-        left = self._rank(key, rear)
-        right = self._end[key] if len(front) and int(front.min()) >= self.newest else self._rank(key, front)
-        return self._intervals(key, left, np.maximum(left, right))
+        rings = self.rings(key)
+        left = rings.rank(self._times, rear)
+        if len(front) and int(front.min()) >= self.newest:
+            return Intervals(key, left, rings.end, rings.start, rings.mask)
+        right = rings.rank(self._times, front)
+        return Intervals(key, left, np.maximum(left, right), rings.start, rings.mask)
 
     def span_of(self, key: int, rear: Instant, front: Instant) -> tuple[int, int, int]:
         """Of one key: the slots of the first row after ``rear`` and of the one after ``front``; the rows between.
@@ -168,6 +169,17 @@ class Substreams:
         """All that is kept of each key."""
         return self._intervals(key, self._first[key], self._end[key])
 
+    def everything(self) -> Arrivals:
+        """All that is kept, as if it came in one batch."""
+        begin, length = self._first, self._end - self._first
+        run_of = np.repeat(np.arange(self.keys), length)
+        position = spread(begin, length)
+        start_of, mask = self._start.take(run_of), (self._capacity - 1).take(run_of)
+        slot, next_slot = start_of + (position & mask), start_of + (position + 1 & mask)
+        run_slot = self._start + (begin & (self._capacity - 1))
+        run = np.cumsum(length) - length
+        return Arrivals(None, position, slot, next_slot, mask, run, length, _ALL, run_slot, run_of)
+
     def rings(self, key: Ints, *, after_last: bool = False) -> Rings:
         """The rings of keys, for searches; with the position after the last row, if that is asked for."""
         end = self._end[key] + 1 if after_last else self._end[key]
@@ -192,11 +204,11 @@ class Substreams:
         if self._horizon > DAWN:
             self._first[key] = self._rank(key, np.full(len(key), self._horizon))
         needed = self._end[key] + rows - self._first[key] + 1
-        full = needed > self._capacity[key]
-        if not full.any():
+        crowded = _roomy(needed) > self._capacity[key]
+        if not crowded.any():
             return
-        key, needed = key[full], needed[full]
-        capacity = _power_of_two(2 * needed)
+        key, needed = key[crowded], needed[crowded]
+        capacity = _roomy(needed)
         if self._used > 4 * int(self._capacity.sum() + capacity.sum()):
             self._compact()
         sources, positions, masks = self._kept(key)
@@ -210,7 +222,7 @@ class Substreams:
         every = np.arange(self.keys)
         sources, positions, masks = self._kept(every)
         self._used = 0
-        self._capacity = _power_of_two(np.maximum(2 * (self._end - self._first), SMALLEST))
+        self._capacity = np.maximum(_roomy(self._end - self._first + 1), SMALLEST)
         old = self._times
         self._times = _NONE
         self._start = self._allot(self._capacity)
@@ -226,9 +238,8 @@ class Substreams:
 
     def _kept(self, key: Ints) -> tuple[Ints, Ints, Ints]:
         """The slots, positions and masks of all that is kept of these keys, and of the position after it."""
-        first, length = self._first[key], self._end[key] - self._first[key] + 1
-        ends = np.cumsum(length)
-        position = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - ends + length, length)
+        length = self._end[key] - self._first[key] + 1
+        position = spread(self._first[key], length)
         mask = np.repeat(self._capacity[key] - 1, length)
         return np.repeat(self._start[key], length) + (position & mask), position, mask
 
@@ -246,6 +257,7 @@ class Substreams:
         return starts
 
 
-def _power_of_two(least: Ints) -> Ints:
-    """The smallest power of two that is no less."""
-    return np.int64(1) << np.ceil(np.log2(least)).astype(np.int64)
+def _roomy(slots: Ints) -> Ints:
+    """The size of rings for so many slots: an eighth stays free, so that they are not full again at once."""
+    size: Ints = np.int64(1) << np.ceil(np.log2(slots * (8 / 7))).astype(np.int64)
+    return size

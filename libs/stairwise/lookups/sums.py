@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates import grouped, limbs
-from stairwise.aggregates.contract import Algebra
 from stairwise.aggregates.moments import numeric_terms
 from stairwise.expressions import huge
 from stairwise.expressions.views import Ints, Words, float64_view, from_numpy, from_words, int64_view, validity
@@ -29,6 +28,8 @@ NULLS, SUM, SQUARES = 0, 1, 2
 """The parts of a partial."""
 FAMILIES = frozenset({"count", "integer sum", "double sum", "moments"})
 """The partials that R-INT can give."""
+INTEGER_FAMILIES = frozenset({"count", "integer sum"})
+"""Those of them that are plain integers."""
 EXTREMES = frozenset({"max", "min"})
 """The partials that are the best value, which B-INT can give of numbers."""
 
@@ -57,13 +58,8 @@ def columns_of(family: str, args: Sequence[pa.Array]) -> dict[Column, Ints]:
     return found
 
 
-def partial_of(family: str, algebra: Algebra, rows: Ints, sums: Mapping[Column, Ints]) -> pa.RecordBatch:
-    """The partial of intervals with so many ``rows`` and these sums."""
-    return pa.RecordBatch.from_arrays(partial_columns(family, rows, sums), schema=algebra.state)
-
-
 def partial_columns(family: str, rows: Ints, sums: Mapping[Column, Ints]) -> list[pa.Array]:
-    """The columns of the same."""
+    """The partial of intervals with so many ``rows`` and these sums, as columns."""
     count = rows - sums[Column(NULLS)] if Column(NULLS) in sums else rows
     columns: list[pa.Array] = [from_numpy(count)]
     if family == "integer sum":

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stairwise.aggregates.limbs import LIMB_BITS
 from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Ints
 from stairwise.lookups.running_intervals import Column
 from stairwise.lookups.statement import Need
-from stairwise.lookups.sums import NULLS, partial_columns
+from stairwise.lookups.sums import NULLS, SUM, partial_columns
+
+_NULLS, _LOW, _HIGH = Column(NULLS), Column(SUM), Column(SUM, 1)
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,13 @@ class Tally:
             if best is None:
                 columns += partial_columns(need.family, self.rows, sums)
                 continue
-            values = self.rows - sums[Column(NULLS)] if Column(NULLS) in sums else self.rows
+            values = self.rows - sums[_NULLS] if _NULLS in sums else self.rows
             columns.append(rank(pa.array([], need.args[0].type.arrow)).values(best, values > 0))
         return columns
 
 
 class Total:
-    """The same for one key, in plain numbers: what partitions add up to before it becomes a tally."""
+    """The same for one key, in plain numbers: arrays of length one cost more than the sums."""
 
     def __init__(self, needs: int) -> None:
         self.rows = 0
@@ -48,6 +51,15 @@ class Total:
     def tally(self) -> Tally:
         sums = [{column: np.array([_signed(value)]) for column, value in each.items()} for each in self.sums]
         return Tally(np.array([self.rows]), sums, [None] * len(sums))
+
+    def value(self, function: str, need: int) -> int | float | None:
+        """COUNT, SUM or AVG of BIGINT from what is needed for it."""
+        sums = self.sums[need]
+        count = self.rows - _signed(sums.get(_NULLS, 0))
+        if function == "COUNT" or not count:
+            return count if function == "COUNT" else None
+        total = _signed(sums.get(_LOW, 0)) + (_signed(sums.get(_HIGH, 0)) << LIMB_BITS)
+        return total / count if function == "AVG" else total  # Python divides integers exactly, and rounds once
 
 
 def _signed(value: int) -> int:

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from stairwise.expressions.codes import encode
 from stairwise.expressions.order import sort_indices
-from stairwise.expressions.views import Ints
-from stairwise.operators.words import WordTable, is_short, words_of
+from stairwise.expressions.views import Ints, Words
+from stairwise.operators.words import WordTable, is_short, short_words, words_of
 
 
 class KeyTable:
@@ -41,23 +41,24 @@ class KeyTable:
     def __len__(self) -> int:
         return self._count if self._types else 1
 
-    def numbers(self, columns: Sequence[pa.Array], length: int) -> Ints:
-        """The number of each row's key."""
+    def numbers(self, columns: Sequence[pa.Array], length: int, words: list[Words] | None = None) -> Ints:
+        """The number of each row's key. ``words`` are those of the columns (``short_words``), if they are known."""
         if not self._types:
             return np.zeros(length, np.int64)
-        short = is_short(columns)
-        if short is None:
-            return self._short_numbers(columns)
+        if words is None:
+            words = short_words(columns)
+        if words is not None:
+            return self._short_numbers(columns, words)
         codes, first = encode(columns)
         distinct = _taken(columns, first)
-        short = short[first]
+        short = is_short(distinct)
         numbers = np.empty(len(first), np.int64)
-        numbers[short] = self._short_numbers(_taken(distinct, np.flatnonzero(short)))
+        mine = _taken(distinct, np.flatnonzero(short))
+        numbers[short] = self._short_numbers(mine, words_of(mine))
         numbers[~short] = self._long_numbers(_taken(distinct, np.flatnonzero(~short)))
         return numbers[codes]
 
-    def _short_numbers(self, columns: Sequence[pa.Array]) -> Ints:
-        words = words_of(columns)
+    def _short_numbers(self, columns: Sequence[pa.Array], words: list[Words]) -> Ints:
         numbers, new_rows = self._words.numbers(words, self._count)
         if len(new_rows):
             self._append(_taken(columns, new_rows))

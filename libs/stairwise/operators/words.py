@@ -43,16 +43,21 @@ def _offsets(strings: pa.Array) -> np.ndarray:
     return np.frombuffer(strings.buffers()[1], np.int32, len(strings) + 1, strings.offset * 4)
 
 
-def is_short(columns: Sequence[pa.Array]) -> Bools | None:
-    """Which rows have only short strings; None where all have."""
-    short: Bools | None = None
+def is_short(columns: Sequence[pa.Array]) -> Bools:
+    """Which rows have only short strings."""
+    short = np.ones(len(columns[0]), np.bool_)
     for column in columns:
         if pa.types.is_string(column.type) and len(column):
-            lengths = np.diff(_offsets(column))
-            if lengths.max() > LONGEST:
-                mine = lengths <= LONGEST
-                short = mine if short is None else short & mine
+            short &= np.diff(_offsets(column)) <= LONGEST
     return short
+
+
+def short_words(columns: Sequence[pa.Array]) -> list[Words] | None:
+    """The words of each row's key; None where one has a longer string."""
+    for column in columns:
+        if pa.types.is_string(column.type) and len(column) and np.diff(_offsets(column)).max() > LONGEST:
+            return None
+    return words_of(columns)
 
 
 def words_of(columns: Sequence[pa.Array]) -> list[Words]:

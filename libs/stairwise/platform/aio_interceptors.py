@@ -19,13 +19,20 @@ from stairwise.platform.status import to_status
 class Errors(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     """Turns the project's errors into statuses; anything else is logged by gRPC and becomes UNKNOWN."""
 
+    def __init__(self) -> None:
+        self._wrapped: dict[str, tuple[Any, Any]] = {}
+        """By method, the handler that it had last, and what was made of it."""
+
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
         if handler is None or handler.request_streaming:
             return handler
-        if not handler.response_streaming:
-            return lenient(handler, _guarded(handler.unary_unary))
-        return lenient(handler, _streamed(handler.unary_stream))
+        known, wrapped = self._wrapped.get(details.method, (None, None))
+        if handler is not known:
+            behaviour = _streamed(handler.unary_stream) if handler.response_streaming else _guarded(handler.unary_unary)
+            wrapped = lenient(handler, behaviour)
+            self._wrapped[details.method] = handler, wrapped
+        return wrapped
 
 
 def _guarded(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

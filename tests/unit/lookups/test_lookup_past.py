@@ -10,7 +10,7 @@ import pytest
 
 from stairwise.lookups import shelf as shelves
 from stairwise.lookups.gather import look_up
-from stairwise.lookups.past import MOST_USES, Past, Retain
+from stairwise.lookups.past import LUMP, MOST_USES, Past, Retain
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
 
@@ -44,6 +44,28 @@ def test_many_batches_of_text_are_counted_for_as_long_as_they_are_kept() -> None
         past.take(pa.RecordBatch.from_arrays(columns, schema=stream.arrow_schema), start + 99)
     kept, _ = past.span(0, 200_000)
     assert past.size_bytes <= kept.nbytes + 1_000
+
+
+def test_rows_that_nobody_asked_for_are_there_when_somebody_does() -> None:
+    past = Past(STREAM, 0, Retain(5_000, 2**40))
+    lookup = read_lookup("SELECT COUNT(*) AS n FROM s [RANGE 500 ms]", {"s": STREAM})
+    for start in range(0, 3 * LUMP, 1_000):
+        times = pa.array(np.arange(start, start + 1_000))
+        past.take(pa.RecordBatch.from_arrays([times, times], schema=STREAM.arrow_schema), start + 900)
+        if start % 7_000 == 0:  # now and then, so that more or less lies there
+            assert look_up(lookup, start + 900, {0: past}).to_pylist() == [{"n": min(500, start + 901)}]
+    assert past.horizon > 0
+
+
+def test_an_index_of_rows_is_no_filter() -> None:
+    past = Past(STREAM, 0, Retain())
+    times = pa.array(np.arange(100))
+    past.take(pa.RecordBatch.from_arrays([times, times], schema=STREAM.arrow_schema), 99)
+    median = "SELECT k, MEDIAN(k) AS m FROM s [RANGE 10 ms]"
+    for rest in ("WHERE k = 95 GROUP BY k", "GROUP BY k HAVING MAX(k) > 94 AND MAX(k) < 96"):
+        for _ in range(3):  # from the rows, and then from an index where there is one
+            lookup = read_lookup(f"{median} {rest}", {"s": STREAM})
+            assert look_up(lookup, 99, {0: past}).to_pylist() == [{"k": 95, "m": 95.0}]
 
 
 def test_signatures_that_were_asked_once_are_forgotten() -> None:

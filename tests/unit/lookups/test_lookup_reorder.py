@@ -24,12 +24,17 @@ def rows_of(found: pa.RecordBatch) -> list[Row]:
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
+def add(buffer: ReorderBuffer, rows: pa.RecordBatch, watermark: int) -> list[Row]:
+    buffer.put(rows, watermark)
+    return rows_of(buffer.take())
+
+
 def test_what_the_watermark_has_not_passed_waits() -> None:
     buffer = ReorderBuffer(STREAM)
-    assert rows_of(buffer.add(batch([(9, 0), (7, 1), (12, 2)]), 9)) == [(7, 1), (9, 0)]
+    assert add(buffer, batch([(9, 0), (7, 1), (12, 2)]), 9) == [(7, 1), (9, 0)]
     assert buffer.waiting == 1
-    assert rows_of(buffer.add(batch([(11, 3), (14, 4)]), 11)) == [(11, 3)]
-    assert rows_of(buffer.add(batch([]), DUSK)) == [(12, 2), (14, 4)]
+    assert add(buffer, batch([(11, 3), (14, 4)]), 11) == [(11, 3)]
+    assert add(buffer, batch([]), DUSK) == [(12, 2), (14, 4)]
     assert (buffer.waiting, buffer.size_bytes) == (0, 0)
 
 
@@ -44,7 +49,7 @@ def test_they_leave_in_the_order_of_time_then_sequence(times: list[int], cuts: l
     buffer, left, highest = ReorderBuffer(STREAM), [], -100
     for start, stop in pairwise(edges):
         highest = max([highest, *(time for time, _ in rows[start:stop])])
-        left += rows_of(buffer.add(batch(rows[start:stop]), highest - lateness - 1))
+        left += add(buffer, batch(rows[start:stop]), highest - lateness - 1)
         assert all(time < highest - lateness for time, _ in left)
-    left += rows_of(buffer.add(batch([]), DUSK))
+    left += add(buffer, batch([]), DUSK)
     assert left == sorted(rows)
