@@ -109,6 +109,7 @@ def resolve_table(statement: ast.CreateTable, incarnation: int = 1) -> Stream:
         timestamp_by=timestamp_by,
         lateness=FOREVER,
         partition_by=keys[0].text,
+        partitions=_partitions(source, options.get("PARTITIONS")),
         incarnation=incarnation,
         reject_unknown="REJECT" in options,
         keys=tuple(dict.fromkeys(key.text for key in keys)),
