@@ -66,7 +66,7 @@ class Preparation:
 
     def rows(self, batch: Batch, horizon: Instant, faults: Faults) -> pa.RecordBatch:
         """The rows of a batch as they are kept, each with its place in the stream's order."""
-        time = batch.rows.column(self._input.stream.time_column)
+        time = batch.rows.column(self._input.stream.time_column) if batch.time is None else pa.array(batch.time)
         sequence = pa.array(np.asarray(batch.sequence, np.int64))
         rows = batch.rows
         is_visible = time.to_numpy() > horizon
