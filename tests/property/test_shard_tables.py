@@ -6,14 +6,16 @@ before what the table had been told of the stream when it came.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.operators import updates
 from services.operators.parcel import Parcel
 from services.operators.shard import Shard
 from services.operators.stage1 import Message, parcels_of, runs
@@ -47,7 +49,16 @@ STREAMS: dict[str, Stream] = dict(PLANS.newest.streams)
 TOPIC = topics.sequenced(STREAMS["s"])
 PLACES = [(name, partition) for name, stream in STREAMS.items() for partition in range(stream.partitions)]
 
-FEWER = settings(max_examples=max(20, settings().max_examples * 2 // 5))
+
+@pytest.fixture(autouse=True, scope="module")
+def _compacting() -> Iterator[None]:
+    """What a shard keeps of a table is compacted all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(updates, "FEW", 0)
+        yield
+
+
+FEWER = settings(max_examples=max(5, settings().max_examples // 4))
 
 
 @dataclass
