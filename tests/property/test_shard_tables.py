@@ -40,7 +40,7 @@ SCRIPTS = (
     "CREATE QUERY counted AS SELECT timed.w, COUNT(*) AS n FROM s [ROWS 3 SLIDE 2], timed WHERE s.k = timed.k"
     " GROUP BY timed.w",
     "DROP QUERY a",
-    "CREATE QUERY a AS SELECT s.v, timed.w, plain.w AS x, timed.since FROM s [TUMBLE 4ms], timed, plain"
+    "CREATE QUERY a AS SELECT s.v, timed.w, plain.w AS x, timed.since FROM s [TUMBLE 4ms], plain, timed"
     " WHERE s.k = timed.k AND s.k = plain.k",
 )
 PLANS = plan_log(*SCRIPTS)
