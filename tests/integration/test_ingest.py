@@ -326,7 +326,8 @@ def test_a_table_is_told_how_far_its_streams_are_once_its_own_input_is_read(syst
     updates = Publisher(system.brokers, table)
 
     def told() -> int | None:
-        return system.sequenced(table)[-1].headers.follows.get(topic)
+        batches = system.sequenced(table)
+        return batches[-1].headers.follows.get(topic) if batches else None
 
     updates.publish([{"n": 1, "w": 10, "since": START + 90}])
     system.publish(stream, [{"ts": START + 100, "n": 1}], 0)
