@@ -137,10 +137,10 @@ class Shard:
         partition.rows = parcel.headers.sequence + parcel.headers.rows
         partition.watermark, partition.sealed = parcel.headers.watermark, parcel.headers.sealed
         partition.follows = parcel.headers.follows
-        self._keep(parcel, plans)
         for signature, course in self._state.courses.items():
             if parcel.place in self._reading(signature, plans).streams:
                 self._receive(signature, course, parcel, plans)
+        self._keep(parcel, plans)
 
     def advance(self, plans: PlanLog) -> Iterator[Outgoing]:
         """Every report that is final now, in order of time for each signature."""
@@ -152,7 +152,7 @@ class Shard:
                 yield from self._reports(signature, course, limit, plans)
                 if limit == DUSK:
                     yield Outgoing(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
-                    self._end(signature)
+                    self._end(signature, plans)
 
     def faults(self) -> dict[str, Faults]:
         """What went wrong in the expressions of each signature on this shard, all told."""
@@ -177,14 +177,26 @@ class Shard:
 
     def _keep(self, parcel: Parcel, plans: PlanLog) -> None:
         """The updates of a table stay for queries that join later, as long as the table is there."""
-        name, incarnation = topics.parse_sequenced(parcel.topic)
-        table = plans.at(parcel.headers.version).streams.get(name)
-        if table is None or table.incarnation != incarnation:
-            self._updates.forget(parcel.place)
+        table = self._table(parcel.place, plans)
+        if table is None:
+            self._forget(parcel.place, plans)
         elif table.is_table and parcel.cuts:
-            # What a held parcel stands before must be found as it stood there.
-            is_awaited = any(parcel.place in course.held for course in self._state.courses.values())
-            self._updates.add(parcel, table, may_compact=not is_awaited)
+            self._updates.add(parcel, table, may_compact=not self._is_awaited(parcel.place))
+
+    def _table(self, place: Place, plans: PlanLog) -> Stream | None:
+        """The table, or stream, of a partition; None if it is gone where the partition stands."""
+        name, incarnation = topics.parse_sequenced(place.rpartition("/")[0])
+        found = plans.at(self._state.partitions[place].version).streams.get(name)
+        return found if found is not None and found.incarnation == incarnation else None
+
+    def _is_awaited(self, place: Place) -> bool:
+        """Is there someone who will look at a table as it stood before what is held?"""
+        return any(place in course.held for course in self._state.courses.values())
+
+    def _forget(self, place: Place, plans: PlanLog) -> None:
+        """Let go of a table that is gone, and that nobody waits for."""
+        if self._table(place, plans) is None and not self._is_awaited(place):
+            self._updates.forget(place)
 
     def _receive(self, signature: str, course: _Course, parcel: Parcel, plans: PlanLog) -> None:
         turn = plans.turn_after(signature, course.turned)
@@ -277,7 +289,7 @@ class Shard:
                 if course.reached:
                     self._give(signature, course, parcel, plans)
         if not course.reached and not course.held:
-            self._end(signature)
+            self._end(signature, plans)
 
     # ── what goes out ───────────────────────────────────────────────────────────────────────────────────
 
@@ -295,11 +307,14 @@ class Shard:
 
     # ── what is at work ─────────────────────────────────────────────────────────────────────────────────
 
-    def _end(self, signature: str) -> None:
+    def _end(self, signature: str, plans: PlanLog) -> None:
         """Nothing follows, as far as any partition has come."""
         self._clear(signature)
         self._state.courses.pop(signature, None)
-        self._readings.pop(signature, None)
+        reading = self._readings.pop(signature, None)
+        for place, stream in reading.streams.items() if reading is not None else ():
+            if stream.is_table and place in self._state.partitions:
+                self._forget(place, plans)
 
     def _clear(self, signature: str) -> None:
         self._evaluations.pop(signature, None)
