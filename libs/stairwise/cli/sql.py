@@ -35,7 +35,7 @@ HELP = """Tab completes, the arrow keys find what was typed before.
 
 @click.command()
 @click.option("-e", "--execute", "statements", metavar="STATEMENTS", help="Run these statements.")
-@click.option("--streams", is_flag=True, help="List the streams.")
+@click.option("--streams", is_flag=True, help="List the streams and tables.")
 @click.option("--queries", is_flag=True, help="List the queries.")
 @click.argument("file", type=click.File("r"), required=False)
 @connection_options
