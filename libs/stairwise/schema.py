@@ -105,6 +105,10 @@ class Stream:
         return bool(self.keys)
 
     @property
+    def kind(self) -> str:
+        return "table" if self.is_table else "stream"
+
+    @property
     def time_column(self) -> str:
         return self.timestamp_by or TIME_COLUMN
 

@@ -1,4 +1,4 @@
-"""One partition of one stream on its way through ingest: messages in, batches and rejects out.
+"""One partition of one stream or table on its way through ingest: messages in, batches and rejects out.
 
     in.trades/2 ──▶ pending ──▶ decode ──▶ sequence ──▶ s.trades.1/2
                                   │            └──────▶ late.trades/2
@@ -27,7 +27,7 @@ from stairwise.platform.lives import Life
 from stairwise.schema import Instant, Stream
 from stairwise.streams.blocks import Bad, Block
 from stairwise.streams.messages import MessageDecoder
-from stairwise.streams.rows import BadRow, Code
+from stairwise.streams.rows import EARLIEST, BadRow, Code
 from stairwise.streams.sequence import Position, sequence
 
 BATCH_ROWS = 16_384
@@ -69,6 +69,8 @@ class Lane:
         """Begin, or go on with, an incarnation."""
         self.life = life
         self.state = state
+        self.follows: dict[str, Instant] = {}
+        """Of a table, how far the streams had come that it is joined with, as its last batch says it."""
         self._decoder = MessageDecoder(life.stream)
 
     @property
@@ -127,6 +129,11 @@ class Lane:
         messages, self._pending = self._pending, []
         yield from self._closed(messages)
 
+    def follow(self, version: int, follows: dict[str, Instant]) -> Outgoing:
+        """An empty batch of a table: the streams that it is joined with have come so far."""
+        self.follows = follows
+        return self.mark(version)
+
     def mark(self, version: int, watermark: Instant | None = None, *, sealed: bool = False) -> Outgoing:
         """An empty batch: the partition moves to a plan version, is given a watermark, or ends."""
         position = self.state.position
@@ -138,9 +145,11 @@ class Lane:
             watermark=after.watermark(self.stream.lateness),
             previous=self.watermark,
             sealed=sealed,
+            follows=self.follows,
         )
+        is_progress = not sealed and version == self.state.version
         self.state = replace(self.state, position=after, version=version, sealed=sealed)
-        return self._outgoing(b"", headers, self.written_upto)
+        return self._outgoing(b"", headers, self.written_upto, is_progress=is_progress)
 
     def _below(self, end: int) -> list[Message]:
         """Take what is pending below an offset out of the queue."""
@@ -162,6 +171,12 @@ class Lane:
         try:
             largest = max(map(len, values))
         except TypeError:  # a tombstone holds nothing
+            if self.stream.is_table:
+                yield from self._tombstones(messages)
+                messages = [message for message in messages if message.value() is not None]
+                values = list(map(Message.value, messages))
+                if not messages:
+                    return
             values = [value or b"" for value in values]
             largest = max(map(len, values))
         if largest > self._max_bytes:
@@ -183,6 +198,12 @@ class Lane:
             gathered.append(block)
             rows += block.rows.num_rows
         yield from self._sequence(gathered, messages, version, clock, upto)
+
+    def _tombstones(self, messages: Sequence[Message]) -> Iterator[Outgoing]:
+        text = "a message without a value: a row of a table can be replaced, not deleted"
+        for number, message in enumerate(messages):
+            if message.value() is None:
+                yield self._dead(message, Bad(number, 1, BadRow(number, Code.TOMBSTONE, None, text), None))
 
     def _too_large(self, messages: Sequence[Message], values: Sequence[bytes]) -> Iterator[Outgoing]:
         """Dead letters with nothing but what their headers say, since Kafka might not take the bytes again."""
@@ -238,21 +259,38 @@ class Lane:
             previous=self.watermark,
             lowest=int(time.min()),
             highest=highest,
+            follows=self.follows,
         )
         self.state = replace(self.state, position=after, version=version)
         self.outcome += Outcome(rows=count)
         yield self._outgoing(rows.serialize(), headers, upto, traces)
 
     def _outgoing(
-        self, value: bytes | pa.Buffer, headers: BatchHeaders, upto: int, traces: Sequence[str] = ()
+        self,
+        value: bytes | pa.Buffer,
+        headers: BatchHeaders,
+        upto: int,
+        traces: Sequence[str] = (),
+        *,
+        is_progress: bool = False,
     ) -> Outgoing:
+        """A table's topic is compacted: what must stay has a key of its own, of mere progress the last will do."""
         encoded = [*headers.encode(), (NEXT, b"%d" % upto)]
-        return Outgoing(topics.sequenced(self.stream), value, encoded, headers.rows, traces)
+        key = None
+        if self.stream.is_table:
+            own = b"sealed" if headers.sealed else b"%d/%d" % (headers.sequence + headers.rows, headers.version)
+            key = b"progress" if is_progress else own
+        return Outgoing(topics.sequenced(self.stream), value, encoded, headers.rows, traces, key)
 
     def _append_times(self, messages: Sequence[Message]) -> np.ndarray | None:
-        """When Kafka took the messages in: the event time of a stream that declares no field for it."""
+        """When Kafka took the messages in: the event time of a stream that declares no field for it.
+
+        What a table says without a time has always been so.
+        """
         if self.stream.timestamp_by is not None:
             return None
+        if self.stream.is_table:
+            return np.full(len(messages), EARLIEST)
         return np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
 
     def _future(

@@ -19,6 +19,7 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from services.ingest import measures, recovery
 from services.ingest.dispatch import Dispatch
+from services.ingest.following import Following
 from services.ingest.idle import Idleness
 from services.ingest.lane import Lane, Outcome
 from services.ingest.recovery import Key
@@ -50,7 +51,7 @@ BACKLOG = 4
 """While more is there than can be read, rows wait for so many lingers: fewer, larger transactions."""
 TICK = 0.02
 MARK_EVERY = 0.2
-"""How often an idle partition is given a new watermark, in seconds."""
+"""How often an idle partition is given a new watermark, and a table told how far its streams are, in seconds."""
 CLOSE_EVERY = 1.0
 """How often it is asked whether all partitions of a dropped stream have said so, in seconds."""
 
@@ -81,6 +82,7 @@ class Ingest:
         self._lanes: dict[Key, Lane] = {}
         self._dispatch = Dispatch(self._lanes)
         self._idleness = Idleness(self._consumer, self._ends)
+        self._following = Following(self._consumer, self._ends)
         self._seal_at: dict[Key, int] = {}
         self._subscribed: set[str] = set()
         self._dropped: set[str] = set()
@@ -205,6 +207,10 @@ class Ingest:
             self._lanes[key] = Lane(key[1], life, state, place.offset, now, self._settings.ingest_max_bytes)
             fields = telemetry.fields(topic=key[0], partition=key[1], offset=place.offset)
             log.info("partition opened", extra=fields)
+        tables = {key: lane.stream for key, lane in self._lanes.items() if key in lives_of and lane.stream.is_table}
+        if tables:
+            for key, follows in recovery.followed(self._settings.brokers, tables).items():
+                self._lanes[key].follows = follows
         return {key: place.offset if lives_of[key] else OFFSET_END for key, place in places.items()}
 
     def _rewind(self) -> None:
@@ -300,19 +306,26 @@ class Ingest:
         for key, lane in list(self._lanes.items()):
             for message in self._advance(key, lane, clock):
                 said[key] = lane
-                if message.rows and message.topic.startswith("s."):
+                if message.rows and message.topic.startswith(("s.", "t.")):
                     measures.batch(lane.stream.name, message.rows)
                 yield key[1], message
         if now - self._marked_at >= MARK_EVERY:
             self._marked_at = now
             for key, watermark in self._idleness.watermarks(self._lanes, now).items():
                 lane = said[key] = self._lanes[key]
-                yield key[1], lane.mark(max(lane.state.version, lane.life.version(self._version)), watermark)
+                yield key[1], lane.mark(self._version_of(lane), watermark)
+            for key, follows in self._following.marks(self._lanes, self._plans.log.newest).items():
+                lane = said[key] = self._lanes[key]
+                yield key[1], lane.follow(self._version_of(lane), follows)
 
     @property
     def _version(self) -> int:
         """The plan version in force here."""
         return self._plans.log.newest.version
+
+    def _version_of(self, lane: Lane) -> int:
+        """The version of a lane's next batch."""
+        return max(lane.state.version, lane.life.version(self._version))
 
     def _advance(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
         """What a lane has to say: its rows, the end of an incarnation, the beginning of the next."""
@@ -333,12 +346,12 @@ class Ingest:
 
     def _live(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
         """The rows of a lane's incarnation, and its end where it has one."""
-        life, newest = lane.life, self._version
+        life = lane.life
         if life.dropped:
             assert life.gone is not None
             yield lane.mark(life.gone)
             return
-        version = max(lane.state.version, life.version(newest))
+        version = self._version_of(lane)
         if life.sealed is None:
             yield from lane.write(version, clock)
             if lane.state.version < self._plans.log.touched(life.stream.name):

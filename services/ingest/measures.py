@@ -42,17 +42,17 @@ def aborted() -> None:
 
 def watch(lanes: Mapping[Key, Lane], consumer: Consumer) -> None:
     """Report of every lane that is open when somebody asks: its watermark, how far the clock is ahead of that, and what
-    waits behind the last message that was written."""
+    waits behind the last message that was written. Tables have no watermark."""
 
     def watermarks(_: CallbackOptions) -> Iterable[Observation]:
         for lane in list(lanes.values()):
-            if lane.watermark > DAWN:
+            if lane.watermark > DAWN and not lane.stream.is_table:
                 yield Observation(lane.watermark, {"stream": lane.stream.name, "partition": lane.partition})
 
     def lags(_: CallbackOptions) -> Iterable[Observation]:
         clock = time.time()
         for lane in list(lanes.values()):
-            if lane.watermark > DAWN:
+            if lane.watermark > DAWN and not lane.stream.is_table:
                 labels: dict[str, str | int] = {"stream": lane.stream.name, "partition": lane.partition}
                 yield Observation(clock - lane.watermark / 1000, labels)
 

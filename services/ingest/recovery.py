@@ -9,7 +9,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from services.ingest.state import NEXT, State
 from stairwise.platform import kafka, topics
+from stairwise.platform.batches import BatchHeaders
 from stairwise.platform.lives import Life
+from stairwise.schema import Instant, Stream
 
 TIMEOUT = 30.0
 LOOK_BACK = 64
@@ -46,6 +48,16 @@ def from_outputs(brokers: str, missing: Mapping[Key, Sequence[Life]]) -> dict[Ke
         return {key: _from_outputs(reader, key[1], lives) for key, lives in missing.items()}
     finally:
         reader.close()
+
+
+def followed(brokers: str, tables: Mapping[Key, Stream]) -> dict[Key, dict[str, Instant]]:
+    """How far the streams had come that a table's partitions follow, as their last batches say it."""
+    reader = kafka.consumer(brokers, "stairwise-ingest-recovery", enable_partition_eof=True)
+    try:
+        last = {key: _last(reader, topics.sequenced(table), key[1]) for key, table in tables.items()}
+    finally:
+        reader.close()
+    return {k: BatchHeaders.decode(kafka.headers_of(m)).follows for k, m in last.items() if m is not None}
 
 
 def _from_outputs(reader: Consumer, partition: int, lives: Sequence[Life]) -> Place:

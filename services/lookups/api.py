@@ -78,7 +78,7 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
         self, request: lookups_pb2.OwnersRequest, context: grpc.aio.ServicerContext
     ) -> lookups_pb2.OwnersResponse:
         """Every partition of the stream, or of all; one that nobody holds yet has no address."""
-        streams = self._plans.catalogue.streams
+        streams = self._streams()
         asked = [self._stream(request.stream)] if request.stream else [streams[name] for name in sorted(streams)]
         addresses = self._worker.owners
         response = lookups_pb2.OwnersResponse()
@@ -97,8 +97,12 @@ class LookupsApi(lookups_pb2_grpc.LookupsServicer):
                     owner.watermark_ms = held.watermark
         return response
 
+    def _streams(self) -> dict[str, Stream]:
+        """Those whose past is held: tables are joined with, not looked up."""
+        return {name: stream for name, stream in self._plans.catalogue.streams.items() if not stream.is_table}
+
     def _stream(self, name: str) -> Stream:
-        streams = self._plans.catalogue.streams
+        streams = self._streams()
         if name not in streams:
             raise NotFoundError("stream", name, streams)
         return streams[name]

@@ -174,8 +174,8 @@ class Lookups:
 
 
 def sequenced(catalogue: Catalogue) -> dict[str, Stream]:
-    """The streams by the topic that their batches are on."""
-    return {topics.sequenced(stream): stream for stream in catalogue.streams.values()}
+    """The streams by the topic that their batches are on. Tables are not looked up."""
+    return {topics.sequenced(stream): stream for stream in catalogue.streams.values() if not stream.is_table}
 
 
 def advertised(host: str, port: int, lookups: str) -> str:

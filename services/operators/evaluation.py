@@ -68,7 +68,7 @@ class _Alone:
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:
         for registered in turn.joined:
-            lateness = max(stream.lateness for stream in registered.query.streams)
+            lateness = max(stream.lateness for stream in registered.query.streams if not stream.is_table)
             horizon = at.highest + lateness + 1 if at.highest > DAWN else DAWN
             self._operator.plan(Joined(registered.query, at.highest, horizon, at.before))
         return {}

@@ -1,4 +1,4 @@
-"""What stage 1 sends to stage 2: for each run of messages of a partition of ``s.*`` and each shard, one parcel.
+"""What stage 1 sends to stage 2: for each run of messages of a partition of ``s.*`` or ``t.*``, a parcel to each shard.
 
 Every shard gets what the headers of all messages say, so that all of them see the same watermarks and plan versions; of
 the rows each gets only its own, once for each distribution however many queries share it.
@@ -6,10 +6,13 @@ the rows each gets only its own, once for each distribution however many queries
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from stairwise.expressions.views import int64_view
 from stairwise.operators.contract import Batch
 from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.schema import Instant, Stream
@@ -63,12 +66,16 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     def decode(blob: bytes) -> Parcel:
         return _DECODER.decode(blob)
 
-    def batch(self, cut: Cut, stream: Stream) -> Batch:
-        """A cut's rows as operators take them."""
+    def batch(self, cut: Cut, stream: Stream, beside: Sequence[Stream] = ()) -> Batch:
+        """A cut's rows as operators take them. Those of a table, for a query that joins it with the streams ``beside``:
+        an update does not count before the time that these had come to when it came."""
         rows = decode_rows(cut.rows, stream)
+        time = None
+        if stream.is_table:
+            time = np.maximum(int64_view(rows.column(stream.time_column)), self.headers.followed(beside) + 1)
         first = self.headers.sequence
         sequence = np.frombuffer(cut.sequence, np.int64) if cut.sequence else np.arange(first, first + rows.num_rows)
-        return Batch(stream.name, self.partition, rows, sequence, self.headers.lowest, self.headers.highest)
+        return Batch(stream.name, self.partition, rows, sequence, self.headers.lowest, self.headers.highest, time)
 
 
 def cut_rows(distribution: str, rows: pa.RecordBatch, chosen: np.ndarray, first: int) -> Cut:

@@ -15,6 +15,9 @@ lowest. Reports up to m are made by the queries of before; those who leave made 
 from the first τ above M. Every row of before v lies at or below M + LATENESS + 1, so rows above it are all seen by a
 query that joins, and more where its signature has kept what came before (its horizon). So everything that is
 reported is a function of the topics, and not of which partition was read first.
+
+**Tables** have partitions like streams. Their time is that of the streams which a query joins them with, as their marks
+tell it (``BatchHeaders.follows``). A query that joins sees a table whole: what came before is kept (``updates``).
 """
 
 from __future__ import annotations
@@ -26,11 +29,13 @@ import msgspec
 
 from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
-from services.operators.parcel import Context, Parcel, Place, place_of
+from services.operators.parcel import Context, Cut, Parcel, Place, place_of
+from services.operators.updates import Updates
 from stairwise.expressions.faults import Faults
-from stairwise.operators.contract import Report
+from stairwise.operators.contract import Batch, Report
 from stairwise.operators.store import Store, Within
 from stairwise.platform import topics
+from stairwise.platform.batches import BatchHeaders
 from stairwise.platform.plans import PlanLog, Registered, Turn
 from stairwise.platform.reports import LifeRecord, Mark, ReportHeaders
 from stairwise.platform.telemetry import MAX_LINKS
@@ -48,6 +53,8 @@ class _Partition(msgspec.Struct):
     """How many have come."""
     watermark: Instant = DAWN
     sealed: bool = False
+    follows: dict[str, Instant] = {}
+    """Of a table: how far its streams had come."""
 
 
 class _Course(msgspec.Struct):
@@ -90,8 +97,22 @@ class _Reading:
 
     registered: Registered
     streams: dict[Place, Stream]
+    beside: tuple[Stream, ...]
+    """The streams without the tables."""
     distribution: str
     shards: range
+
+    def watermark(self, place: Place, headers: BatchHeaders, *, before: bool = False) -> Instant:
+        """How far a partition has come after a batch or before it: one of a table, by the streams beside it.
+
+        Of a table's rows none is at or below what its batch says, so that holds before the batch as well.
+        """
+        if self.streams[place].is_table:
+            return headers.followed(self.beside)
+        return headers.previous if before else headers.watermark
+
+    def batch(self, parcel: Parcel, cut: Cut) -> Batch:
+        return parcel.batch(cut, self.streams[parcel.place], self.beside)
 
 
 class Shard:
@@ -101,6 +122,7 @@ class Shard:
         self._store = store
         page = store.get(HEADER)
         self._state = _State() if page is None else msgspec.msgpack.decode(page, type=_State)
+        self._updates = Updates(store)
         self._evaluations: dict[str, Evaluation] = {}
         self._readings: dict[str, _Reading] = {}
 
@@ -114,9 +136,11 @@ class Shard:
         partition.offset, partition.version = parcel.offset, parcel.headers.version
         partition.rows = parcel.headers.sequence + parcel.headers.rows
         partition.watermark, partition.sealed = parcel.headers.watermark, parcel.headers.sealed
+        partition.follows = parcel.headers.follows
         for signature, course in self._state.courses.items():
             if parcel.place in self._reading(signature, plans).streams:
                 self._receive(signature, course, parcel, plans)
+        self._keep(parcel, plans)
 
     def advance(self, plans: PlanLog) -> Iterator[Outgoing]:
         """Every report that is final now, in order of time for each signature."""
@@ -128,7 +152,7 @@ class Shard:
                 yield from self._reports(signature, course, limit, plans)
                 if limit == DUSK:
                     yield Outgoing(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
-                    self._end(signature)
+                    self._end(signature, plans)
 
     def faults(self) -> dict[str, Faults]:
         """What went wrong in the expressions of each signature on this shard, all told."""
@@ -151,6 +175,29 @@ class Shard:
                 course = _Course(registered.query.name, registered.version, registered.version - 1)
                 self._state.courses.setdefault(registered.signature, course)
 
+    def _keep(self, parcel: Parcel, plans: PlanLog) -> None:
+        """The updates of a table stay for queries that join later, as long as the table is there."""
+        table = self._table(parcel.place, plans)
+        if table is None:
+            self._forget(parcel.place, plans)
+        elif table.is_table and parcel.cuts:
+            self._updates.add(parcel, table, may_compact=not self._is_awaited(parcel.place))
+
+    def _table(self, place: Place, plans: PlanLog) -> Stream | None:
+        """The table, or stream, of a partition; None if it is gone where the partition stands."""
+        name, incarnation = topics.parse_sequenced(place.rpartition("/")[0])
+        found = plans.at(self._state.partitions[place].version).streams.get(name)
+        return found if found is not None and found.incarnation == incarnation else None
+
+    def _is_awaited(self, place: Place) -> bool:
+        """Is there someone who will look at a table as it stood before what is held?"""
+        return any(place in course.held for course in self._state.courses.values())
+
+    def _forget(self, place: Place, plans: PlanLog) -> None:
+        """Let go of a table that is gone, and that nobody waits for."""
+        if self._table(place, plans) is None and not self._is_awaited(place):
+            self._updates.forget(place)
+
     def _receive(self, signature: str, course: _Course, parcel: Parcel, plans: PlanLog) -> None:
         turn = plans.turn_after(signature, course.turned)
         if course.held.get(parcel.place) or (turn is not None and parcel.headers.version >= turn.version):
@@ -163,9 +210,10 @@ class Shard:
         """Take a parcel in: its rows, its watermark and its trace."""
         reading = self._reading(signature, plans)
         for cut in parcel.only(reading.distribution).cuts:
-            self._evaluation(signature, course, plans).insert(parcel.batch(cut, reading.streams[parcel.place]))
+            self._evaluation(signature, course, plans).insert(reading.batch(parcel, cut))
             course.contexts += parcel.contexts[: MAX_LINKS - len(course.contexts)]
-        course.reached[parcel.place] = DUSK if parcel.headers.sealed else parcel.headers.watermark
+        mark = reading.watermark(parcel.place, parcel.headers)
+        course.reached[parcel.place] = DUSK if parcel.headers.sealed else mark
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -182,18 +230,23 @@ class Shard:
     def _turn(self, signature: str, course: _Course, turn: Turn, plans: PlanLog) -> Iterator[Outgoing]:
         """Every partition stands at the turn: queries leave and join."""
         heads = {place: Parcel.decode(blobs[0]) for place, blobs in course.held.items()}
-        watermarks = {place: head.headers.previous for place, head in heads.items()}
-        streams = self._reading(signature, plans).streams
+        reading = self._reading(signature, plans)
+        streams = reading.streams
+        watermarks = {place: reading.watermark(place, head.headers, before=True) for place, head in heads.items()}
         over = [place for place in streams if place not in heads]
         at = Alignment(
             lowest=min(watermarks.values()),
-            highest=max(*watermarks.values(), *(self._state.partitions[place].watermark for place in over), DAWN),
+            highest=max(*watermarks.values(), *(self._last_watermark(reading, place) for place in over), DAWN),
             before=self._rows_before(streams, heads),
         )
         if course.reached:
             yield from self._reports(signature, course, at.lowest, plans)
         evaluation = self._evaluation(signature, course, plans)
         lives = evaluation.turn(turn, at)
+        for place in [place for place, stream in streams.items() if stream.is_table and turn.joined]:
+            for parcel in self._updates.before(place, heads[place].offset if place in heads else None):
+                for cut in parcel.cuts:
+                    evaluation.insert(reading.batch(parcel, cut))
         course.turned = turn.version
         course.reached = watermarks | dict.fromkeys(over, DUSK)
         headers = replace(self._headers(signature, course), time=at.lowest, ordinal=turn.version, mark=Mark.TURN)
@@ -207,6 +260,13 @@ class Shard:
         elif is_shared:
             yield Outgoing(headers, lives=lives)
         self._release(signature, course, plans)
+
+    def _last_watermark(self, reading: _Reading, place: Place) -> Instant:
+        """How far a partition had come that is sealed; a table may have been left behind by its streams since."""
+        partition = self._state.partitions[place]
+        last = BatchHeaders(0, 0, 0, partition.watermark, partition.watermark, follows=partition.follows)
+        mark = reading.watermark(place, last)
+        return mark if mark < DUSK else DAWN
 
     def _rows_before(self, streams: Mapping[Place, Stream], heads: Mapping[Place, Parcel]) -> dict[str, int]:
         """How many rows of each stream came before the turn: all of them, of a partition that is sealed."""
@@ -229,7 +289,7 @@ class Shard:
                 if course.reached:
                     self._give(signature, course, parcel, plans)
         if not course.reached and not course.held:
-            self._end(signature)
+            self._end(signature, plans)
 
     # ── what goes out ───────────────────────────────────────────────────────────────────────────────────
 
@@ -247,11 +307,14 @@ class Shard:
 
     # ── what is at work ─────────────────────────────────────────────────────────────────────────────────
 
-    def _end(self, signature: str) -> None:
+    def _end(self, signature: str, plans: PlanLog) -> None:
         """Nothing follows, as far as any partition has come."""
         self._clear(signature)
         self._state.courses.pop(signature, None)
-        self._readings.pop(signature, None)
+        reading = self._readings.pop(signature, None)
+        for place, stream in reading.streams.items() if reading is not None else ():
+            if stream.is_table and place in self._state.partitions:
+                self._forget(place, plans)
 
     def _clear(self, signature: str) -> None:
         self._evaluations.pop(signature, None)
@@ -274,7 +337,9 @@ class Shard:
             places = ((s, p) for s in registered.query.streams for p in range(s.partitions))
             streams = {place_of(topics.sequenced(stream), p): stream for stream, p in places}
             distribution = distribution_of(registered, self._shards)
-            reading = _Reading(registered, streams, distribution.name, distribution.shards(self._shards))
+            beside = tuple(s for s in registered.query.streams if not s.is_table)
+            spread = distribution.shards(self._shards)
+            reading = _Reading(registered, streams, beside, distribution.name, spread)
             self._readings[signature] = reading
         return self._readings[signature]
 

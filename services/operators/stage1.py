@@ -71,7 +71,7 @@ def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], It
 
 
 def runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """Messages of one partition and one plan version that follow each other."""
+    """Messages of one partition and one plan version that follow each other; of a table, while its streams stand."""
     run: list[Message] = []
     rows = size = 0
     for message in messages:
@@ -86,7 +86,8 @@ def runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 def _follows(last: Message, message: Message) -> bool:
     one, other = (last.topic, last.partition), (message.topic, message.partition)
-    return one == other and last.headers.version == message.headers.version
+    is_equal = last.headers.version == message.headers.version and last.headers.follows == message.headers.follows
+    return one == other and is_equal
 
 
 def parcels_of(run: Sequence[Message], plans: PlanLog, shards: int) -> Iterator[tuple[int, Parcel]]:
@@ -126,6 +127,8 @@ def _wanted(plans: PlanLog, version: int, stream: str, shards: int) -> set[Distr
     key = (version, stream, shards)
     if key not in found:
         catalogue = plans.at(version)
+        if catalogue.streams[stream].is_table:  # every shard keeps tables, for whoever will join them there
+            return found.setdefault(key, {Distribution(None, shard) for shard in range(shards)})
         readers = (r for r in catalogue.readers(catalogue.streams[stream]) if not r.query.by_lookups)
         found[key] = {distribution_of(registered, shards) for registered in readers}
     return found[key]

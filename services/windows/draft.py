@@ -17,8 +17,8 @@ from stairwise.cql.script import (
     StreamSealed,
     TableCreated,
     TableDropped,
+    TableSealed,
 )
-from stairwise.errors import ConflictError
 from stairwise.platform import plans
 from stairwise.platform.schemas import stream_to_proto
 from stairwise.schema import Stream
@@ -33,7 +33,7 @@ class Drafted:
     summary: str
     changes: list[ChangeRecord] = field(default_factory=list)
     stream: Stream | None = None
-    """The stream that it creates."""
+    """The stream or table that it creates."""
     query: str = ""
     """The query that it registers."""
     explanation: str = ""
@@ -57,7 +57,7 @@ def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
     records = [record for change in changes if (record := _record(change)) is not None]
     summary = "; ".join(_summary(change) for change in changes)
     match changes[-1]:
-        case StreamCreated(stream=stream):
+        case StreamCreated(stream=stream) | TableCreated(table=stream):
             return Drafted(summary, records, stream=stream)
         case QueryCreated(query=query):
             return Drafted(summary, records, query=query.name)
@@ -72,17 +72,12 @@ def records_of(drafted: Sequence[Drafted]) -> list[ChangeRecord]:
 
 def _record(change: Change) -> ChangeRecord | None:
     match change:
-        case StreamCreated(stream=stream):
+        case StreamCreated(stream=stream) | TableCreated(table=stream):
             return ChangeRecord(create_stream=ChangeRecord.CreateStream(stream=stream_to_proto(stream)))
-        case TableCreated(table=table) | TableDropped(table=table):
-            raise ConflictError(
-                f"{table.name!r} is a table, and tables are for `stairwise run` only so far",
-                hint="run the script over files: stairwise run FILE.cql --data TABLE=FILE",
-            )
-        case StreamSealed(stream=stream):
+        case StreamSealed(stream=stream) | TableSealed(table=stream):
             sealed = ChangeRecord.SealStream(name=stream.name, incarnation=stream.incarnation)
             return ChangeRecord(seal_stream=sealed)
-        case StreamDropped(stream=stream):
+        case StreamDropped(stream=stream) | TableDropped(table=stream):
             dropped = ChangeRecord.DropStream(name=stream.name, incarnation=stream.incarnation)
             return ChangeRecord(drop_stream=dropped)
         case QueryCreated(query=query):
@@ -99,6 +94,8 @@ def _summary(change: Change) -> str:
             return f"created stream {stream.name}"
         case TableCreated(table=table):
             return f"created table {table.name}"
+        case TableSealed(table=table):
+            return f"sealed table {table.name}"
         case TableDropped(table=table):
             return f"dropped table {table.name}"
         case StreamSealed(stream=stream):

@@ -3,7 +3,7 @@ streams' own topics.
 
 A query that runs alone and was registered at version v takes effect above M, the highest watermark that a partition
 had before its first batch with v or a newer version; it sees rows above M + LATENESS + 1. A partition never goes
-back to an older version, so that batch is found by bisection over its offsets:
+back to an older version, so that batch is found by bisection over its offsets (of a table, its own follows tell):
 
     offsets     0                                   ▼                    end
     version     1  1  1  1  2  2  2  2  2  2  2  2  5  5  6  6  6  6      v = 4
@@ -22,7 +22,7 @@ from stairwise.platform import kafka, topics
 from stairwise.platform.batches import BatchHeaders
 from stairwise.platform.plans import Registered
 from stairwise.platform.reports import LifeRecord
-from stairwise.schema import DAWN, Instant
+from stairwise.schema import DAWN, Instant, Stream
 
 _TIMEOUT = 10.0
 """How long to wait for the broker, in seconds."""
@@ -54,24 +54,32 @@ class Horizons:
         return None if life is None else LifeRecord.decode(life).horizon
 
     def _look_up(self, registered: Registered) -> Instant | None:
-        streams = registered.query.streams
-        places = [TopicPartition(topics.sequenced(s), p) for s in streams for p in range(s.partitions)]
+        streams = [s for s in registered.query.streams if not s.is_table]
+        read = [(s, p) for s in registered.query.streams for p in range(s.partitions)]
         consumer = kafka.consumer(
             self._brokers, "stairwise-windows-horizons", enable_partition_eof=True, queued_min_messages=1
         )
         try:
-            before = [_watermark_before(consumer, place, registered.version) for place in places]
+            first = [_first_batch(consumer, _place(s, p), registered.version) for s, p in read]
         finally:
             consumer.close()
-        known = [watermark for watermark in before if watermark is not None]
-        if len(known) < len(before):
+        known = [
+            headers.followed(streams) if stream.is_table else headers.previous
+            for (stream, _), headers in zip(read, first, strict=True)
+            if headers is not None
+        ]
+        if len(known) < len(read):
             return None
         latest = max(known)
         return latest if latest == DAWN else latest + max(s.lateness for s in streams) + 1
 
 
-def _watermark_before(consumer: Consumer, place: TopicPartition, version: int) -> Instant | None:
-    """The watermark that a partition had before its first batch with a version, or a newer one."""
+def _place(stream: Stream, partition: int) -> TopicPartition:
+    return TopicPartition(topics.sequenced(stream), partition)
+
+
+def _first_batch(consumer: Consumer, place: TopicPartition, version: int) -> BatchHeaders | None:
+    """What the first batch of a partition with a version, or a newer one, says."""
     oldest, end = kafka.bounds(consumer, place, _TIMEOUT)
     low, high = oldest, end
     first: BatchHeaders | None = None
@@ -87,7 +95,7 @@ def _watermark_before(consumer: Consumer, place: TopicPartition, version: int) -
         else:
             low = message.offset() + 1
     is_cut_off = oldest > 0 and low == oldest
-    return None if first is None or is_cut_off else first.previous
+    return None if is_cut_off else first
 
 
 def _message_from(consumer: Consumer, place: TopicPartition, offset: int) -> Message | None:

@@ -61,7 +61,7 @@ class Caller:
 def needed_for(statement: ast.Statement) -> frozenset[Scope]:
     """Any one of these scopes."""
     match statement:
-        case ast.SealStream():
+        case ast.SealStream() | ast.SealTable():
             return frozenset({Scope.PUBLISH, Scope.DEFINE})
         case ast.Explain():
             return frozenset({Scope.READ, Scope.DEFINE})

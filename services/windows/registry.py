@@ -20,9 +20,10 @@ from services.windows.horizons import Horizons
 from services.windows.permissions import Caller
 from stairwise.cql import ast, script
 from stairwise.cql.parser import parse_script
-from stairwise.errors import ConfigError
+from stairwise.errors import ConfigError, ConflictError
 from stairwise.platform import kafka, telemetry, topics
 from stairwise.platform.plans import Catalogue, PlanReader
+from stairwise.schema import Stream
 from stairwise.sharing.explain import horizon_line
 from stairwise.v1 import plans_pb2
 
@@ -110,12 +111,22 @@ class Registry:
         owners = caller.own(records_of(drafted), self._owners)
         for each in drafted:
             if each.stream is not None:
-                topics.ensure(self._admin, topics.topics_of(each.stream), topics.PACKED)
+                self._make_topics(each.stream)
             for change in each.changes:
                 self._place(change, catalogue)
         self._draft = catalogue
         self._owners = owners
         return drafted
+
+    def _make_topics(self, stream: Stream) -> None:
+        """What a stream or table needs. Its input is compacted or is not, so a name stays with what it first named."""
+        lives = self._plans.log.lives(stream.name)
+        if lives and lives[-1].stream.is_table != stream.is_table:
+            raise ConflictError(
+                f"{stream.name!r} was a {lives[-1].stream.kind}, and its topics are those of one",
+                hint=f"call the {stream.kind} otherwise",
+            )
+        topics.make(self._admin, stream)
 
     def _place(self, change: plans_pb2.Change, catalogue: script.Catalogue) -> None:
         """Say where in the stream's input it ends or begins again, so that every event belongs to one incarnation.

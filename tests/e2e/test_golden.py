@@ -46,7 +46,7 @@ class Renamed:
 
     def _statement(self, statement: ast.Statement, queries: Iterator[str]) -> str:
         match statement:
-            case ast.CreateStream():
+            case ast.CreateStream() | ast.CreateTable():
                 return self._replaced(statement.source.text, statement.name) + " PARTITIONS 1"
             case ast.SelectStatement():
                 return f"CREATE QUERY {self.name(next(queries))} AS " + self._select(statement)
@@ -82,11 +82,13 @@ def running(system: System) -> Iterator[Client]:
     with Client.connect(directory=system.directory) as client:
         renamed = [Renamed(case) for case in CASES]
         client.execute(";\n".join(statement for case in renamed for statement in case.statements))
+        declared = {s.name: s.declaration for s in client.streams() if s.name.startswith("g_")}
         inputs = [(case.name(stream), rows) for case in renamed for stream, rows in case.case.messages.items()]
         with futures.ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda pair: client.publish(*pair), inputs))
-        streams = [stream.name for stream in client.streams() if stream.name.startswith("g_")]
-        client.execute(";".join(f"SEAL STREAM {stream}" for stream in streams))
+            for kind in ("table", "stream"):  # an update counts from its time on if it is there before the rows of then
+                some = [pair for pair in inputs if declared[pair[0]].kind == kind]
+                list(pool.map(lambda pair: client.publish(*pair), some))
+        client.execute(";".join(f"SEAL {stream.kind.upper()} {name}" for name, stream in declared.items()))
         yield client
 
 

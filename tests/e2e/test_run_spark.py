@@ -23,6 +23,8 @@ CASES = {
     "lateness_beyond",
     "levels_changes",
     "rows_equal_times",
+    "table_join",
+    "table_non_retroactive",
 }
 
 

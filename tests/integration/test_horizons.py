@@ -73,3 +73,23 @@ def test_that_of_a_query_which_shares_is_what_operators_say(broker) -> None:
     producer.produce(topics.LIVES, LifeRecord(5_000, 4_000).encode(), query.identity, partition=0)
     producer.flush()
     assert horizons.of(query) == 4_000
+
+
+def test_a_table_counts_by_what_it_was_told_of_the_stream(broker) -> None:
+    name = f"h{uuid4().hex[:8]}"
+    catalogue = Catalogue()
+    catalogue.execute(
+        f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT) TIMESTAMP BY ts LATENESS 2 SECONDS PARTITIONS 1;"
+        f"CREATE TABLE {name}t (k BIGINT) KEY (k) PARTITIONS 1;"
+        f"CREATE QUERY q AS SELECT s.k FROM {name} [TUMBLE 1 SECOND] s JOIN {name}t t ON s.k = t.k"
+    )
+    stream, table = (topics.sequenced(s) for s in catalogue.streams.values())
+    topics.ensure(kafka.admin(broker.bootstrap), {stream: 1, table: 1})
+    producer = kafka.producer(broker.bootstrap)
+    for version, watermark, told in ((1, 1_000, 500), (3, 4_000, 3_500), (3, 9_000, 9_000)):
+        producer.produce(stream, b"", headers=BatchHeaders(version, 0, 0, watermark, watermark - 1_000).encode())
+        headers = BatchHeaders(version, 0, 0, DAWN, DAWN, follows={stream: told})
+        producer.produce(table, b"", headers=headers.encode())
+        producer.flush()
+    query = Registered(catalogue.queries["q"], 3)
+    assert Horizons(broker.bootstrap).of(query) == 3_500 + 2_000 + 1

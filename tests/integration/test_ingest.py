@@ -13,8 +13,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import ConfigResource
 
 from stairwise.cli.main import cli
+from stairwise.client import Publisher
+from stairwise.errors import ConflictError
 from stairwise.platform import kafka, topics
-from stairwise.schema import Stream
+from stairwise.schema import DUSK, Stream
 from tests.integration.ingest_system import START, IngestSystem, ingest_system, wait_for
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore:alter_configs")]
@@ -311,3 +313,38 @@ def test_a_group_whose_offsets_have_expired_goes_on_from_what_it_wrote(system: I
     reader = system.consumer("stairwise-ingest")
     assert reader.committed([TopicPartition(topics.incoming(stream.name), 0)], timeout=30)[0].offset == 8
     reader.close()
+
+
+def test_a_table_is_told_how_far_its_streams_are_once_its_own_input_is_read(system: IngestSystem) -> None:
+    stream = system.declare("PARTITIONS 2")
+    topic, name = topics.sequenced(stream), system.name()
+    system.sql(
+        f"CREATE TABLE {name} (n BIGINT, w BIGINT, since TIMESTAMP) KEY (n) TIMESTAMP BY since PARTITIONS 1;"
+        f"SELECT s.ts, t.w FROM {stream.name} [NOW] s JOIN {name} t ON s.n = t.n"
+    )
+    table = system.registry.catalogue.streams[name]
+    updates = Publisher(system.brokers, table)
+
+    def told() -> int | None:
+        batches = system.sequenced(table)
+        return batches[-1].headers.follows.get(topic) if batches else None
+
+    updates.publish([{"n": 1, "w": 10, "since": START + 90}])
+    system.publish(stream, [{"ts": START + 100, "n": 1}], 0)
+    system.publish(stream, [{"ts": START + 50, "n": 1}], 1)
+    wait_for(lambda: told() == START + 49, "the table is at its streams' lowest watermark")
+    updates.publish([{"n": 1, "w": 20, "since": START}, {"n": None, "w": 0, "since": START}])
+    producer = kafka.producer(system.brokers)
+    producer.produce(topics.incoming(name), None, b"[1]", partition=0)
+    assert producer.flush(30) == 0
+    system.await_read(table)
+    batches = [batch for batch in system.sequenced(table) if batch.rows]
+    assert [[row["w"] for row in batch.rows] for batch in batches] == [[10], [20]], "no update is late"
+    assert [batch.headers.follows for batch in batches] == [{}, {topic: START + 49}], "as the mark before says"
+    assert codes(system, table) == [("NULL_FIELD", "n"), ("TOMBSTONE", "")]
+    system.sql(f"SEAL STREAM {stream.name}")
+    wait_for(lambda: told() == DUSK, "and at the end with them")
+    system.sql(f"SEAL TABLE {name}")
+    await_sealed(system, table)
+    with pytest.raises(ConflictError, match="was a table"):
+        system.sql(f"DROP TABLE {name}; CREATE STREAM {name} (a BIGINT) PARTITIONS 1")

@@ -84,3 +84,22 @@ def test_a_row_that_kafka_does_not_take_is_reported_and_the_others_are_there(bro
         publisher.flush()
     publisher.flush()
     assert [value for values in held(broker.bootstrap, stream).values() for value in values] == [b'{"k":"a"}']
+
+
+def test_updates_of_a_table_go_one_to_a_message_under_their_keys(broker) -> None:
+    columns = (Column("k", Type.STRING, False), Column("n", Type.BIGINT, False), Column("v", Type.DOUBLE))
+    table = Stream(f"p{uuid.uuid4().hex[:8]}", columns, partition_by="k", partitions=1, keys=("n", "k"))
+    topics.make(kafka.admin(broker.bootstrap), table)
+    publisher = Publisher(broker.bootstrap, table)
+    publisher.publish([{"k": "a", "n": 1, "v": 0.5}])
+    publisher.send_blocks([b'{"v":1, "n" : 1, "k":"a"}', b"bad"], 1000)
+    publisher.send_columns([b'{"k":"b","n":2,"v":2}'], 1000)
+    publisher.publish(pa.table({"k": ["a", "c"], "n": [1, 3], "v": [3.0, 4.0]}))
+    consumer = kafka.consumer(broker.bootstrap, uuid.uuid4().hex, enable_partition_eof=True)
+    place = TopicPartition(topics.incoming(table.name), 0, 0)
+    messages = [(m.key(), m.value()) for m in kafka.read_to_end(consumer, [place])]
+    consumer.close()
+    one = b'[1,"a"]'
+    assert [key for key, _ in messages] == [one, one, b"null", b'[2,"b"]', one, b'[3,"c"]']
+    blocks = MessageDecoder(table).decode([value for _, value in messages], np.zeros(6, np.int64), lambda _: None)
+    assert [row["v"] for block in blocks for row in block.rows.to_pylist()] == [0.5, 1.0, 2.0, 3.0, 4.0]

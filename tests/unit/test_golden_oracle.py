@@ -6,7 +6,14 @@ import pytest
 
 from stairwise.cql.query import Except, Union, inputs, selects
 from stairwise.cql.script import Catalogue
-from stairwise.windows.spec import LandmarkWindow, MultiWindow, PartitionedWindow, RowsWindow, TimeWindow
+from stairwise.windows.spec import (
+    LandmarkWindow,
+    MultiWindow,
+    PartitionedWindow,
+    RelationWindow,
+    RowsWindow,
+    TimeWindow,
+)
 from tests.golden.cases import GoldenCase, golden_cases
 from tests.oracle.script import run
 
@@ -40,6 +47,7 @@ def test_the_cases_cover_every_window_aggregate_and_emit() -> None:
     exact |= {"REGR_SLOPE", "REGR_INTERCEPT", "TOP", "FREQUENT", "RECURRING"}
     assert len(CASES) >= 60
     assert windows >= {type(None), TimeWindow, LandmarkWindow, RowsWindow, PartitionedWindow, MultiWindow}
+    assert RelationWindow in windows
     assert aggregates >= exact
     assert emits == {"RSTREAM", "ISTREAM", "DSTREAM", "CHANGES"}
     assert operations >= {Union, Except}

@@ -2,8 +2,9 @@
 
     start the system ─▶ declare ─▶ publish the files ─▶ seal ─▶ subscribe to every query ─▶ one order ─▶ output
 
-Broker, ingest, Spark and results do what they do for anyone; the lines are those of the local engine, in its order.
-Whatever becomes of it, the system is stopped.
+Tables are published first: what their files hold was there before the streams began. Broker, ingest, Spark and results
+do what they do for anyone; the lines are those of the local engine, in its order. Whatever becomes of it, the system is
+stopped.
 """
 
 from __future__ import annotations
@@ -81,8 +82,12 @@ def run_pipeline(
         watch = stack.enter_context(_Watch(directory))
         display.say("publishing")
         client.execute(";\n".join([*map(spell_stream, declared.values()), *map(_create, queries)]))
-        counts = [_publish(client.publisher(name), declared[name], files, rejects) for name, files in sources.items()]
-        client.execute(";".join(f'SEAL STREAM "{name}"' for name in used))
+        in_order = sorted(sources, key=lambda name: not declared[name].is_table)
+        published = {
+            name: _publish(client.publisher(name), declared[name], sources[name], rejects) for name in in_order
+        }
+        counts = [published[name] for name in used]
+        client.execute(";".join(f'SEAL {declared[name].kind.upper()} "{name}"' for name in used))
         display.say(f"published {sum(count.rows_in - count.bad for count in counts):,} rows, evaluating")
         answered = [QueryCounts() for _ in queries]
         subscriptions = [client.subscribe(query.name, "earliest", patience=PATIENCE) for query in queries]
@@ -91,7 +96,10 @@ def run_pipeline(
         for pieces in Merge(len(queries)).drain(answers, [DUSK] * len(queries)):
             output.write(pieces)
         for count in counts:
-            count.late = sum(letter.rows for letter in DeadLetters(addresses.brokers, count.stream, late=True).read())
+            if not declared[count.stream].is_table:  # no update of a table is late
+                count.late = sum(
+                    letter.rows for letter in DeadLetters(addresses.brokers, count.stream, late=True).read()
+                )
             count.on_time = count.rows_in - count.bad - count.late
     return Summary(counts, [(query, count, Faults()) for query, count in zip(queries, answered, strict=True)])
 
@@ -102,7 +110,7 @@ def _as_replayed(stream: Stream, partitions: int) -> Stream:
     Nobody looks anything up either.
     """
     replayed = replace(stream, partitions=partitions, idle_after=None, retain_time=None, retain_bytes=None)
-    return replace(replayed, live=stream.timestamp_by is None, incarnation=1)
+    return replace(replayed, live=stream.timestamp_by is None and not stream.is_table, incarnation=1)
 
 
 def _create(query: Query) -> str:

@@ -1,4 +1,4 @@
-"""`stairwise publish`: lines of a file, or of stdin, onto a stream."""
+"""`stairwise publish`: lines of a file, or of stdin, onto a stream or into a table."""
 
 from __future__ import annotations
 
@@ -42,17 +42,18 @@ BEATS = 20
     metavar="N",
     help="At most N rows to a message, for ndjson and arrow.",
 )
-@click.option("--seal", is_flag=True, help="Then end the stream's input: SEAL STREAM.")
+@click.option("--seal", is_flag=True, help="Then end its input: SEAL STREAM, or SEAL TABLE.")
 @connection_options
 def publish(
     stream: str, file: BinaryIO, rate: float | None, format_: str, batch: int, seal: bool, connection: Connection
 ) -> None:
-    """Publish the lines of FILE (- for stdin), one JSON object each, to STREAM.
+    """Publish the lines of FILE (- for stdin), one JSON object each, to STREAM, which may be a table.
 
     \b
     stairwise publish trades trades.jsonl --seal          and say that nothing follows
     stairwise publish trades trades.jsonl --rate 1000     at most a thousand a second
     tail -f trades.jsonl | stairwise publish trades -     as they come
+    stairwise publish companies companies.jsonl --seal    a table: its updates, one to a message whatever the format
 
     Lines go as they are: what is wrong with one is found out by the system, which keeps it in dlq.STREAM with the
     reason. Exit code 0 means that Kafka has all of them.
@@ -69,7 +70,7 @@ def publish(
             publisher.flush()
         seconds = time.monotonic() - begun
         if seal:
-            client.execute(f'SEAL STREAM "{stream}";')
+            client.execute(f'SEAL {publisher.stream.kind.upper()} "{stream}";')
     _summarise(stream, rows, seconds, seal)
 
 

@@ -35,7 +35,7 @@ HELP = """Tab completes, the arrow keys find what was typed before.
 
 @click.command()
 @click.option("-e", "--execute", "statements", metavar="STATEMENTS", help="Run these statements.")
-@click.option("--streams", is_flag=True, help="List the streams.")
+@click.option("--streams", is_flag=True, help="List the streams and tables.")
 @click.option("--queries", is_flag=True, help="List the queries.")
 @click.argument("file", type=click.File("r"), required=False)
 @connection_options
@@ -142,26 +142,38 @@ def _list_streams(streams: list[StreamInfo]) -> None:
     if not sys.stdout.isatty():
         for stream in streams:
             declared: dict[str, Any] = msgspec.to_builtins(stream.declaration)
-            click.echo(msgspec.json.encode({"stream": declared.pop("name"), **declared, "sealed": stream.sealed}))
+            click.echo(
+                msgspec.json.encode(
+                    {stream.declaration.kind: declared.pop("name"), **declared, "sealed": stream.sealed}
+                )
+            )
         return
     rows = []
     for stream in streams:
         types = (f"{c.name} {c.type.value}" + ("" if c.nullable else " NOT NULL") for c in stream.declaration.columns)
         rows.append(
-            (stream.name, ", ".join(types), _options(stream.declaration), "sealed" if stream.sealed else "open")
+            (
+                stream.declaration.kind,
+                stream.name,
+                ", ".join(types),
+                _options(stream.declaration),
+                "sealed" if stream.sealed else "open",
+            )
         )
-    _print_table(("stream", "columns", "options", "input"), rows)
+    _print_table(("", "name", "columns", "options", "input"), rows)
 
 
 def _options(stream: Stream) -> str:
-    """How the stream was declared, as CQL says it."""
-    said = [f"TIMESTAMP BY {stream.timestamp_by}"] if stream.timestamp_by else []
-    said += [f"LATENESS {stream.lateness} ms"] if stream.lateness else []
+    """How the stream or table was declared, as CQL says it."""
+    said = [f"KEY ({', '.join(stream.keys)})"] if stream.is_table else []
+    said += [f"TIMESTAMP BY {stream.timestamp_by}"] if stream.timestamp_by else []
+    said += ["NON RETROACTIVE"] if not stream.retroactive else []
+    said += [f"LATENESS {stream.lateness} ms"] if stream.lateness and not stream.is_table else []
     said += [f"IDLE AFTER {stream.idle_after} ms"] if stream.idle_after is not None else []
     said += [f"FUTURE {stream.future} ms"] if stream.future is not None else []
     said += ["REJECT UNKNOWN FIELDS"] if stream.reject_unknown else []
     said += [spell_retention(stream)] if stream.retain_time is not None or stream.retain_bytes is not None else []
-    said += [f"PARTITION BY {stream.partition_by}"] if stream.partition_by else []
+    said += [f"PARTITION BY {stream.partition_by}"] if stream.partition_by and not stream.is_table else []
     return " ".join([*said, f"PARTITIONS {stream.partitions}"])
 
 

@@ -138,7 +138,8 @@ class AsyncClient:
         return await self._lookups.lookup_many(lookups, at_least, timeout)
 
     async def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
-        """Send rows, one by one or as a table, and wait until Kafka has them; how many they were."""
+        """Send rows of a stream, or updates of a table, one by one or in columns, and wait until Kafka has them; how
+        many they were."""
         publisher = await self.publisher(stream)
         return await asyncio.to_thread(publisher.publish, rows)
 
@@ -146,7 +147,7 @@ class AsyncClient:
         """For sending rows over a longer time. Its ``send`` does not wait; ``flush`` does, in a thread of yours."""
         streams = {info.name: info.declaration for info in await self.streams()}
         if stream not in streams:
-            raise NotFoundError("stream", stream, streams)
+            raise NotFoundError("stream or table", stream, streams)
         return Publisher(self.addresses.brokers, streams[stream])
 
     @cached_property

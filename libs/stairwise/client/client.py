@@ -161,14 +161,15 @@ class Client:
         return self._lookups.lookup_many(lookups, at_least, timeout)
 
     def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
-        """Send rows, one by one or as a table, and wait until Kafka has them; how many they were."""
+        """Send rows of a stream, or updates of a table, one by one or in columns, and wait until Kafka has them; how
+        many they were."""
         return self.publisher(stream).publish(rows)
 
     def publisher(self, stream: str) -> Publisher:
         """For sending rows over a longer time."""
         streams = {info.name: info.declaration for info in self.streams()}
         if stream not in streams:
-            raise NotFoundError("stream", stream, streams)
+            raise NotFoundError("stream or table", stream, streams)
         return Publisher(self.addresses.brokers, streams[stream])
 
     @cached_property

@@ -40,6 +40,7 @@ class DeadLetter:
     size: int
     value: bytes
     content_type: bytes | None
+    key: bytes | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -61,6 +62,7 @@ class DeadLetter:
             int(headers.get("size", b"0")),
             message.value() or b"",
             headers.get(CONTENT_TYPE),
+            message.key(),
         )
 
 
@@ -108,7 +110,7 @@ class DeadLetters:
                 for letter in due:
                     headers = [(CONTENT_TYPE, letter.content_type)] if letter.content_type is not None else None
                     topic = topics.incoming(self._stream)
-                    producer.produce(topic, letter.value, partition=letter.partition, headers=headers)
+                    producer.produce(topic, letter.value, letter.key, partition=letter.partition, headers=headers)
                 for consumer, offsets in places.after(due):
                     producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT)
                 producer.commit_transaction(TIMEOUT)

@@ -11,7 +11,7 @@ from stairwise.v1 import registry_pb2, streams_pb2
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """A stream as it is declared; ``sealed`` once its input has ended."""
+    """A stream or table as it is declared; ``sealed`` once its input has ended."""
 
     declaration: Stream
     sealed: bool

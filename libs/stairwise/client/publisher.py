@@ -1,7 +1,8 @@
 """Putting events onto Kafka, in the partition that PARTITION BY says.
 
-A row is a message by itself, which is what any producer can do; lines and tables go many rows to a message, which
-costs ingest a third, or a tenth, of that.
+A row is a message by itself, which is what any producer can do; lines and columns go many rows to a message, which
+costs ingest a third, or a tenth, of that. Updates of a table (CREATE TABLE) go one to a message, whatever they come as:
+the message's key is the row's, and of each key Kafka keeps the last.
 """
 
 from __future__ import annotations
@@ -51,12 +52,13 @@ class Publisher:
 
     def __init__(self, brokers: str, stream: Stream) -> None:
         self._topic = topics.incoming(stream.name)
-        self._stream = stream
+        self.stream = stream
         self._brokers = brokers
         self._producer = kafka.producer(brokers, linger_ms=LINGER_MS, message_timeout_ms=TIMEOUT_MS, logger=_log)
         self._partition = _partitioner(stream)
         self._decoder = RowDecoder(stream)
         self._key_of = _key_reader(stream)
+        self._message_key = _message_key(stream)
         self._sent = 0
         """Rows of tables so far: without PARTITION BY they go round in turn."""
         self._lost = 0
@@ -78,16 +80,20 @@ class Publisher:
 
     def send(self, row: Mapping[str, Any]) -> None:
         """One row, by name of column."""
-        key = row.get(self._stream.partition_by) if self._stream.partition_by is not None else None
-        self._produce(msgspec.json.encode(row), self._partition(key))
+        key = row.get(self.stream.partition_by) if self.stream.partition_by is not None else None
+        line = msgspec.json.encode(row)
+        self._produce(line, self._partition(key), key=self._message_key(line))
 
     def send_lines(self, lines: Iterable[bytes]) -> None:
         """Rows that are JSON already. They go as they are, malformed ones too: ingest says what is wrong."""
         for line in lines:
-            self._produce(line, self._partition(self._key_of(line)))
+            self._produce(line, self._partition(self._key_of(line)), key=self._message_key(line))
 
     def send_blocks(self, lines: Iterable[bytes], rows: int) -> None:
         """The same, up to so many lines of a partition in one message."""
+        if self.stream.is_table:
+            self.send_lines(lines)
+            return
         blocks: dict[int, list[bytes]] = {}
         for line in lines:
             partition = self._partition(self._key_of(line))
@@ -100,19 +106,22 @@ class Publisher:
 
     def send_columns(self, lines: Sequence[bytes], rows: int) -> None:
         """The same as Arrow messages; lines that are no rows of the stream go as they are, after them."""
+        if self.stream.is_table:
+            self.send_lines(lines)
+            return
         decoded = self._decoder.decode(lines, np.zeros(len(lines), np.int64))
-        self.send_table(decoded.rows.select([column.name for column in self._stream.columns]), rows)
+        self.send_table(decoded.rows.select([column.name for column in self.stream.columns]), rows)
         self.send_lines(lines[bad.index] for bad in decoded.bad)
 
     def send_table(self, table: pa.Table | pa.RecordBatch, rows: int = TABLE_ROWS) -> None:
         """Rows in columns, as Arrow messages; columns of the stream in any type that can hold its values."""
         batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
         for batch in itertools.chain.from_iterable(_sliced(batch, SPLIT_ROWS) for batch in batches):
-            of_row = split(_plain(batch), self._key_column(batch), self._stream.partitions, self._sent)
+            of_row = split(_plain(batch), self._key_column(batch), self.stream.partitions, self._sent)
             self._sent += batch.num_rows
             for partition in np.unique(of_row).tolist():
-                part = batch if self._stream.partitions == 1 else batch.filter(pa.array(of_row == partition))
-                for piece in _sliced(_plain(part), rows):
+                part = batch if self.stream.partitions == 1 else batch.filter(pa.array(of_row == partition))
+                for piece in _sliced(_plain(part), 1 if self.stream.is_table else rows):
                     self._send_arrow(piece, partition)
 
     def _send_arrow(self, rows: pa.RecordBatch, partition: int) -> None:
@@ -124,7 +133,11 @@ class Publisher:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_batch(rows)
-        self._produce(bytes(sink.getvalue()), partition, Format.ARROW, rows.num_rows)
+        key = None
+        if self.stream.is_table:
+            held = {name: rows.column(name)[0].as_py() for name in self.stream.keys if name in rows.schema.names}
+            key = self._message_key(msgspec.json.encode(held))
+        self._produce(bytes(sink.getvalue()), partition, Format.ARROW, rows.num_rows, key)
 
     def _send_block(self, lines: list[bytes], partition: int) -> None:
         if len(lines) > 1 and sum(map(len, lines)) > BLOCK_BYTES:
@@ -135,7 +148,7 @@ class Publisher:
             self._produce(b"\n".join(lines), partition, Format.NDJSON, len(lines))
 
     def _key_column(self, batch: pa.RecordBatch) -> str | None:
-        return self._stream.partition_by if self._stream.partition_by in batch.schema.names else None
+        return self.stream.partition_by if self.stream.partition_by in batch.schema.names else None
 
     def flush(self) -> None:
         """Wait for the broker. Raises ``PublishError`` if rows were lost since the last flush."""
@@ -144,21 +157,23 @@ class Publisher:
             lost, reason, self._lost, self._reason = self._lost, self._reason, 0, None
             why = reason.str() if reason is not None else "no reason given"
             raise PublishError(
-                f"{lost} rows did not reach stream {self._stream.name!r}: {why}",
+                f"{lost} rows did not reach stream {self.stream.name!r}: {why}",
                 hint=f"is the broker at {self._brokers} up? `stairwise status` tells",
             )
 
-    def _produce(self, value: bytes, partition: int, format_: Format = Format.JSON, rows: int = 1) -> None:
+    def _produce(
+        self, value: bytes, partition: int, format_: Format = Format.JSON, rows: int = 1, key: bytes | None = None
+    ) -> None:
         headers = [] if format_ is Format.JSON else [(CONTENT_TYPE, format_.value.encode())]
         if self._is_traced:
-            span = telemetry.begin("publish", (), {"stairwise.stream": self._stream.name}, SpanKind.PRODUCER)
+            span = telemetry.begin("publish", (), {"stairwise.stream": self.stream.name}, SpanKind.PRODUCER)
             headers += telemetry.header(span) if span.is_recording() else []
             span.end()
         delivered = self._delivered if rows == 1 else partial(self._delivered, rows=rows)
         while True:
             try:
                 self._producer.produce(
-                    self._topic, value, partition=partition, headers=headers or None, on_delivery=delivered
+                    self._topic, value, key, partition=partition, headers=headers or None, on_delivery=delivered
                 )
                 break
             except BufferError:
@@ -202,6 +217,23 @@ def _text(value: Any, type_: Type) -> str | None:
         text: str = pa.scalar(value, type_.arrow).cast(pa.string()).as_py()
         return text
     return str(value)
+
+
+def _message_key(stream: Stream) -> Callable[[bytes], bytes | None]:
+    """From a JSON line to the key of its message: of a table's row the values of KEY, as a JSON array; else none."""
+    if not stream.is_table:
+        return lambda _: None
+    decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+    nothing = msgspec.Raw(b"null")
+
+    def read(line: bytes) -> bytes:
+        try:
+            row = decode(line)
+        except msgspec.DecodeError:
+            return b"null"  # it is no row; a topic that keeps the last of each key takes nothing without one
+        return b"[" + b",".join(bytes(row.get(name, nothing)) for name in stream.keys) + b"]"
+
+    return read
 
 
 def _key_reader(stream: Stream) -> Callable[[bytes], Any]:

@@ -387,6 +387,12 @@ class SealStream:
 
 
 @dataclass(frozen=True, slots=True)
+class SealTable:
+    name: Name
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     name: Name
     columns: tuple[ColumnDefinition, ...]
@@ -425,6 +431,7 @@ Statement = (
     CreateStream
     | DropStream
     | SealStream
+    | SealTable
     | CreateTable
     | DropTable
     | CreateQuery

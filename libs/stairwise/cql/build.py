@@ -310,6 +310,9 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def seal_stream(self, name: ast.Name) -> ast.SealStream:
         return ast.SealStream(name)
 
+    def seal_table(self, name: ast.Name) -> ast.SealTable:
+        return ast.SealTable(name)
+
     def create_query(self, name: ast.Name, as_: Token, select: ast.SelectStatement) -> ast.CreateQuery:
         return ast.CreateQuery(name, replace(select, start=_span(as_).end))
 

@@ -85,7 +85,8 @@ def _names(tokens: Sequence[Token], known: Known) -> list[str]:
     words = [str(token).upper() for token in tokens]
     first, last = (words[0], words[-1]) if words else ("", "")
     clause = next((word for word in reversed(words) if word in _CLAUSES), "")
-    if last in ("FROM", "JOIN") or (last == "," and clause == "FROM") or (last == "STREAM" and first != "CREATE"):
+    is_named = last in ("STREAM", "TABLE") and first != "CREATE"
+    if is_named or last in ("FROM", "JOIN") or (last == "," and clause == "FROM"):
         return [_written(name) for name in known.streams]
     if last == "EXPLAIN" or (last == "QUERY" and first == "DROP"):
         return [_written(name) for name in known.queries]

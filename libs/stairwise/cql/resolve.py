@@ -109,6 +109,7 @@ def resolve_table(statement: ast.CreateTable, incarnation: int = 1) -> Stream:
         timestamp_by=timestamp_by,
         lateness=FOREVER,
         partition_by=keys[0].text,
+        partitions=_partitions(source, options.get("PARTITIONS"), default=1),
         incarnation=incarnation,
         reject_unknown="REJECT" in options,
         keys=tuple(dict.fromkeys(key.text for key in keys)),
@@ -197,9 +198,9 @@ def _length(
     return duration(source, option.value, option.keyword, zero=zero)
 
 
-def _partitions(source: Source, option: ast.Option | None) -> int:
+def _partitions(source: Source, option: ast.Option | None, default: int = 4) -> int:
     if option is None:
-        return 4
+        return default
     assert isinstance(option.value, ast.Number), "the grammar gives PARTITIONS a number"
     return count(source, option.value, "PARTITIONS", MAX_PARTITIONS)
 

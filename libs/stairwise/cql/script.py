@@ -38,6 +38,11 @@ class TableCreated:
 
 
 @dataclass(frozen=True)
+class TableSealed:
+    table: Stream
+
+
+@dataclass(frozen=True)
 class TableDropped:
     table: Stream
 
@@ -60,7 +65,15 @@ class Explained:
 
 
 Change = (
-    StreamCreated | StreamSealed | StreamDropped | TableCreated | TableDropped | QueryCreated | QueryDropped | Explained
+    StreamCreated
+    | StreamSealed
+    | StreamDropped
+    | TableCreated
+    | TableSealed
+    | TableDropped
+    | QueryCreated
+    | QueryDropped
+    | Explained
 )
 
 
@@ -96,7 +109,9 @@ class Catalogue:
             case ast.CreateStream():
                 yield self._create_stream(statement)
             case ast.SealStream():
-                yield self._seal_stream(statement.name.text)
+                yield StreamSealed(self._seal(self._stream(statement.name.text)))
+            case ast.SealTable():
+                yield TableSealed(self._seal(self._table(statement.name.text)))
             case ast.DropStream():
                 yield from self._drop_stream(statement.name.text)
             case ast.CreateTable():
@@ -120,8 +135,7 @@ class Catalogue:
     def _create_stream(self, statement: ast.CreateStream) -> StreamCreated:
         """A new stream; also under the name of a sealed one, which reopens it as its next incarnation."""
         name = statement.name.text
-        if name in self.streams and name not in self.sealed:
-            raise AlreadyExistsError("table" if self.streams[name].is_table else "stream", name)
+        self._check_free(name, is_table=False)
         stream = resolve_stream(statement, self.incarnations.get(name, 0) + 1)
         self.streams[name] = stream
         self.incarnations[name] = stream.incarnation
@@ -129,32 +143,37 @@ class Catalogue:
         return StreamCreated(stream)
 
     def _create_table(self, statement: ast.CreateTable) -> TableCreated:
-        """Tables and streams have their names in common: both stand in FROM."""
+        """A new table; a sealed one is reopened, as a stream is."""
         name = statement.name.text
-        if name in self.streams:
-            raise AlreadyExistsError("table" if self.streams[name].is_table else "stream", name)
+        self._check_free(name, is_table=True)
         table = resolve_table(statement, self.incarnations.get(name, 0) + 1)
         self.streams[name] = table
         self.incarnations[name] = table.incarnation
+        self.sealed.discard(name)
         return TableCreated(table)
+
+    def _check_free(self, name: str, *, is_table: bool) -> None:
+        """Tables and streams have their names in common: both stand in FROM."""
+        there = self.streams.get(name)
+        if there is not None and (name not in self.sealed or there.is_table != is_table):
+            raise AlreadyExistsError(there.kind, name)
 
     def _drop_table(self, name: str) -> Iterator[Change]:
         """The table goes and takes the queries that read it along."""
-        table = self.streams.get(name)
-        if table is None or not table.is_table:
-            raise NotFoundError("table", name, [n for n, s in self.streams.items() if s.is_table])
+        table = self._table(name)
         yield from self._drop_queries(name)
         del self.streams[name]
+        self.sealed.discard(name)
         yield TableDropped(table)
 
-    def _seal_stream(self, name: str) -> StreamSealed:
-        stream = self._stream(name)
+    def _seal(self, stream: Stream) -> Stream:
+        name, kind = stream.name, stream.kind
         if name in self.sealed:
             raise ConflictError(
-                f"stream {name!r} is sealed already", hint=f"DROP STREAM {name}; and create it again to go on"
+                f"{kind} {name!r} is sealed already", hint=f"DROP {kind.upper()} {name}; and create it again to go on"
             )
         self.sealed.add(name)
-        return StreamSealed(stream)
+        return stream
 
     def _drop_stream(self, name: str) -> Iterator[Change]:
         """The stream goes and takes the queries that read it along."""
@@ -174,7 +193,7 @@ class Catalogue:
         if name in self.queries:
             raise AlreadyExistsError("query", name)
         for stream in query.streams:
-            if stream.name in self.sealed:
+            if stream.name in self.sealed and not stream.is_table:  # of a table that is complete, all of it is joined
                 raise ConflictError(
                     f"query {name!r} reads the stream {stream.name!r}, which is sealed",
                     hint=f"DROP STREAM {stream.name}; and create it again to go on",
@@ -195,6 +214,11 @@ class Catalogue:
     def _stream(self, name: str) -> Stream:
         if name not in self.streams or self.streams[name].is_table:
             raise NotFoundError("stream", name, [n for n, s in self.streams.items() if not s.is_table])
+        return self.streams[name]
+
+    def _table(self, name: str) -> Stream:
+        if name not in self.streams or not self.streams[name].is_table:
+            raise NotFoundError("table", name, [n for n, s in self.streams.items() if s.is_table])
         return self.streams[name]
 
     def _query(self, name: str) -> Query:

@@ -113,8 +113,10 @@ def spell_window(window: Window | None) -> str:
 
 
 def spell_stream(stream: Stream) -> str:
-    """The CREATE STREAM statement that declares it."""
+    """The CREATE STREAM or CREATE TABLE statement that declares it."""
     columns = ", ".join(f"{_name(c.name)} {c.type.value}" + ("" if c.nullable else " NOT NULL") for c in stream.columns)
+    if stream.is_table:
+        return _spell_table(stream, columns)
     said = [f"CREATE STREAM {_name(stream.name)} ({columns})"]
     said += [f"TIMESTAMP BY {_name(stream.timestamp_by)}"] if stream.timestamp_by is not None else []
     said += [f"LATENESS {spell_duration(stream.lateness)}"] if stream.lateness else []
@@ -125,6 +127,15 @@ def spell_stream(stream: Stream) -> str:
     said += [f"FUTURE {spell_duration(stream.future)}"] if stream.future is not None else []
     said += ["REJECT UNKNOWN FIELDS"] if stream.reject_unknown else []
     said += [spell_retention(stream)] if stream.retain_time is not None or stream.retain_bytes is not None else []
+    return " ".join(said)
+
+
+def _spell_table(table: Stream, columns: str) -> str:
+    said = [f"CREATE TABLE {_name(table.name)} ({columns}) KEY ({', '.join(map(_name, table.keys))})"]
+    said += [f"TIMESTAMP BY {_name(table.timestamp_by)}"] if table.timestamp_by is not None else []
+    said += ["NON RETROACTIVE"] if not table.retroactive else []
+    said += [f"PARTITIONS {table.partitions}"]
+    said += ["REJECT UNKNOWN FIELDS"] if table.reject_unknown else []
     return " ".join(said)
 
 

@@ -38,7 +38,7 @@ class Band(NamedTuple):
 def bands_of(condition: Condition, streams: Sequence[Stream]) -> list[Band]:
     """The bands of a condition, each of which bounds one difference from below."""
     places = [
-        start + stream.arrow_schema.get_field_index(stream.time_column)
+        None if stream.timestamp_by is None else start + stream.arrow_schema.get_field_index(stream.timestamp_by)
         for start, stream in zip(condition.starts, streams, strict=False)
     ]
     found: list[Band] = []

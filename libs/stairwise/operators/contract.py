@@ -40,6 +40,9 @@ class Batch:
     """The sequence number of each row: int64, growing."""
     lowest: Instant
     highest: Instant
+    time: np.ndarray | None = None
+    """From when on each row counts, where that is not what its time column says: of updates of a table that came when
+    their time had passed."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Condition:
     """The WHERE of a join, cut into its conjuncts."""
 
     def __init__(self, select: Select) -> None:
-        self.starts: list[int] = np.cumsum([0, *(len(i.stream.arrow_schema) for i in select.inputs)]).tolist()
+        self.starts: list[int] = np.cumsum([0, *(len(i.stream.columns) for i in select.inputs)]).tolist()
         """Where the columns of each input begin in an input row, and the row's length."""
         self.conjuncts = [Conjunct(part, self.inputs_of(part)) for part in conjuncts(select.where)]
 

@@ -55,7 +55,7 @@ class Preparation:
         self._select = select
         self._position = position
         self._input = select.inputs[position]
-        self._start = sum(len(i.stream.arrow_schema) for i in select.inputs[:position])
+        self._start = sum(len(i.stream.columns) for i in select.inputs[:position])
         self._alone = len(select.inputs) == 1
         window = self._input.window
         self._counts = counts_rows(window)
@@ -66,7 +66,7 @@ class Preparation:
 
     def rows(self, batch: Batch, horizon: Instant, faults: Faults) -> pa.RecordBatch:
         """The rows of a batch as they are kept, each with its place in the stream's order."""
-        time = batch.rows.column(self._input.stream.time_column)
+        time = batch.rows.column(self._input.stream.time_column) if batch.time is None else pa.array(batch.time)
         sequence = pa.array(np.asarray(batch.sequence, np.int64))
         rows = batch.rows
         is_visible = time.to_numpy() > horizon
@@ -115,7 +115,7 @@ class Preparation:
         exprs = [expr for _, expr in row_expressions(self._select)]
         if self._select.where is not None:
             exprs.append(self._select.where)
-        width = len(self._input.stream.arrow_schema)
+        width = len(self._input.stream.columns)
         asked = {field.index - self._start for expr in exprs for field in fields(expr)}
         return sorted(i for i in asked if 0 <= i < width)
 

@@ -113,7 +113,7 @@ class Recompute:
     def _joined(self, moments: Moments, faults: Faults) -> tuple[Ints, pa.RecordBatch, Rows]:
         assert self._join is not None
         cells, taken = [], []
-        columns: list[pa.Array | None] = [None] * sum(len(i.stream.arrow_schema) for i in self.select.inputs)
+        columns: list[pa.Array | None] = [None] * sum(len(i.stream.columns) for i in self.select.inputs)
         for side in self._sides:
             of, rows = side.pairs(moments)
             cells.append(of)

@@ -1,4 +1,4 @@
-"""Messages of ``s.<stream>.<incarnation>``: one message is one Arrow record batch of one partition.
+"""Messages of ``s.<stream>.<incarnation>`` and ``t.<table>.<incarnation>``: one Arrow record batch of one partition.
 
 The value is the batch alone (the schema is the stream's); everything that was decided once and is replayed by
 everyone downstream stands in the headers.
@@ -6,12 +6,14 @@ everyone downstream stands in the headers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+import msgspec
 import pyarrow as pa
 
 from stairwise.operators.pages import empty
+from stairwise.platform import topics
 from stairwise.schema import DAWN, Instant, Stream
 
 Headers = list[tuple[str, bytes]]
@@ -35,9 +37,17 @@ class BatchHeaders:
     highest: Instant = DAWN
     sealed: bool = False
     """Is it the partition's last batch?"""
+    follows: dict[str, Instant] = field(default_factory=dict)
+    """Of a table's batch, by the topic of each stream that the table is joined with, the watermark that stream had come
+    to before rows that follow in this partition, and those of the batch itself: for who reads that stream, none of them
+    counts before. DUSK where the stream is sealed."""
+
+    def followed(self, streams: Iterable[Stream]) -> Instant:
+        """How far a table's partition has come for who joins it with these streams: to where all of them have."""
+        return min((self.follows.get(topics.sequenced(stream), DAWN) for stream in streams), default=DAWN)
 
     def encode(self) -> Headers:
-        return [
+        encoded = [
             ("version", b"%d" % self.version),
             ("sequence", b"%d" % self.sequence),
             ("rows", b"%d" % self.rows),
@@ -47,6 +57,7 @@ class BatchHeaders:
             ("highest", b"%d" % self.highest),
             ("sealed", b"1" if self.sealed else b"0"),
         ]
+        return [*encoded, ("follows", msgspec.json.encode(self.follows))] if self.follows else encoded
 
     @staticmethod
     def decode(headers: Mapping[str, bytes]) -> BatchHeaders:
@@ -59,7 +70,11 @@ class BatchHeaders:
             lowest=int(headers["lowest"]),
             highest=int(headers["highest"]),
             sealed=headers["sealed"] == b"1",
+            follows=_FOLLOWS.decode(headers["follows"]) if "follows" in headers else {},
         )
+
+
+_FOLLOWS = msgspec.json.Decoder(dict[str, int])
 
 
 def encode_rows(rows: pa.RecordBatch) -> bytes:

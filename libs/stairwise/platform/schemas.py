@@ -23,6 +23,8 @@ def stream_to_proto(stream: Stream, *, sealed: bool = False) -> streams_pb2.Stre
         reject_unknown_fields=stream.reject_unknown,
         retain_ms=stream.retain_time,
         retain_bytes=stream.retain_bytes,
+        keys=stream.keys,
+        non_retroactive=not stream.retroactive,
     )
 
 
@@ -42,6 +44,8 @@ def stream_from_proto(message: streams_pb2.Stream) -> Stream:
         reject_unknown=message.reject_unknown_fields,
         retain_time=message.retain_ms if message.HasField("retain_ms") else None,
         retain_bytes=message.retain_bytes if message.HasField("retain_bytes") else None,
+        keys=tuple(message.keys),
+        retroactive=not message.non_retroactive,
     )
 
 

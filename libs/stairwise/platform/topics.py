@@ -2,6 +2,7 @@
 
 in.<stream>                 what producers publish
 s.<stream>.<incarnation>    Arrow batches, partition for partition what in.<stream> held
+t.<table>.<incarnation>     the same of a table: its updates, and how far the streams are that it is joined with
 late.<stream>               rows that came too late, as they came
 dlq.<stream>                rows that are not rows, as they came, with the reason
 plans                       numbered versions of what runs
@@ -53,16 +54,17 @@ def stream_of_incoming(topic: str) -> str:
 
 
 def sequenced(stream: Stream) -> str:
-    return f"s.{stream.name}.{stream.incarnation}"
+    """Where ingest writes the batches of a stream, or of a table."""
+    return f"{'t' if stream.is_table else 's'}.{stream.name}.{stream.incarnation}"
 
 
-SEQUENCED_PATTERN = r"s\..+\.[0-9]+"
+SEQUENCED_PATTERN = r"[st]\..+\.[0-9]+"
 """Matches every ``sequenced`` topic, for a subscription by pattern."""
 
 
 def parse_sequenced(topic: str) -> tuple[str, int]:
-    """The stream and the incarnation of an ``s.*`` topic."""
-    name, _, incarnation = topic.removeprefix("s.").rpartition(".")
+    """The stream or table and the incarnation of an ``s.*`` or ``t.*`` topic."""
+    name, _, incarnation = topic[len("s.") :].rpartition(".")
     return name, int(incarnation)
 
 
@@ -80,9 +82,19 @@ def results_partition(signature: str) -> int:
 
 
 def topics_of(stream: Stream) -> dict[str, int]:
-    """The topics that a stream needs, with their numbers of partitions."""
-    names = (incoming(stream.name), sequenced(stream), late(stream.name), dead(stream.name))
+    """The topics that a stream or table needs, with their numbers of partitions. No update of a table is late."""
+    names = [incoming(stream.name), sequenced(stream), dead(stream.name)]
+    names += [] if stream.is_table else [late(stream.name)]
     return dict.fromkeys(names, stream.partitions)
+
+
+def make(admin: AdminClient, stream: Stream) -> None:
+    """Make the topics of a stream or table. Of a table Kafka keeps the last update of each key for good."""
+    needed = topics_of(stream)
+    if stream.is_table:
+        kept = {name: needed.pop(name) for name in (incoming(stream.name), sequenced(stream))}
+        ensure(admin, kept, PACKED | COMPACTED)
+    ensure(admin, needed, PACKED)
 
 
 def ensure(admin: AdminClient, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:

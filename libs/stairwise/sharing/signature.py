@@ -93,8 +93,8 @@ class JoinSignature:
     def select(self) -> Select:
         """What all of its queries read, whatever their windows."""
         inputs = tuple(Input(stream, _ANY_WINDOW, f"input{i}") for i, stream in enumerate(self.streams))
-        types = [field.type for stream in self.streams for field in stream.arrow_schema]
-        outputs = tuple(Output(f"f{i}", Field(i, f"f{i}", _TYPES[types[i]])) for i in self.columns)
+        types = [_TYPES[column.type.arrow] for stream in self.streams for column in stream.columns]
+        outputs = tuple(Output(f"f{i}", Field(i, f"f{i}", types[i])) for i in self.columns)
         return Select(inputs, outputs, where=self.where)
 
     @property

@@ -88,6 +88,8 @@ class Code(enum.Enum):
     TOO_LARGE = "TOO_LARGE"
     SEALED = "SEALED"
     """It came while the stream was sealed or dropped."""
+    TOMBSTONE = "TOMBSTONE"
+    """A message for a table that has a key and no value: rows of a table are replaced, never deleted."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),
+        ("DROP TABLE ", ["trades", '"my quotes"']),
         ("SELECT COUNT(*) FR", ["FROM"]),
         ("SELECT COUNT(*) FROM t", ["trades"]),
         ("SELECT COUNT(*) FROM trades [NOW], ", ["trades", '"my quotes"']),

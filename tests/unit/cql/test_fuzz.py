@@ -13,7 +13,7 @@ import pytest
 from stairwise.cql import ast
 from stairwise.cql.explain import explain
 from stairwise.cql.parser import parse_script
-from stairwise.cql.resolve import resolve_query, resolve_stream
+from stairwise.cql.resolve import resolve_query, resolve_stream, resolve_table
 from stairwise.errors import StatementError
 from tests.unit.cql.fuzz_statements import GOLDEN, GOOD
 from tests.unit.cql.market import STREAMS, query
@@ -91,13 +91,16 @@ def mutated(rng: random.Random) -> str:
 
 
 def understand(text: str) -> None:
-    """Parse, resolve and explain a script over the market's streams and those that it declares."""
+    """Parse, resolve and explain a script over the market's streams and what it declares."""
     streams = dict(STREAMS)
     for statement in parse_script(text):
         match statement:
             case ast.CreateStream():
                 stream = resolve_stream(statement)
                 streams[stream.name] = stream
+            case ast.CreateTable():
+                table = resolve_table(statement)
+                streams[table.name] = table
             case ast.SelectStatement():
                 explain(resolve_query("q", statement, streams))
             case ast.CreateQuery(select=select) | ast.Explain(target=ast.SelectStatement() as select):

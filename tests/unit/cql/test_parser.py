@@ -28,6 +28,7 @@ def refusal(text: str) -> StatementError:
         ("CREATE STREAM s (a BIGINT)", ast.CreateStream),
         ("DROP STREAM s", ast.DropStream),
         ("SEAL STREAM s", ast.SealStream),
+        ("SEAL TABLE s", ast.SealTable),
         ("CREATE QUERY q AS SELECT a FROM s", ast.CreateQuery),
         ("DROP QUERY q", ast.DropQuery),
         ("EXPLAIN q", ast.Explain),

@@ -19,6 +19,9 @@ from stairwise.cql.spelling import spell_stream
         "CREATE STREAM a (x BIGINT) RETAIN 90 SECONDS AT MOST 5 MiB",
         "CREATE STREAM a (x BIGINT) RETAIN AT MOST 7.5MB PARTITIONS 7",
         "CREATE STREAM a (x BIGINT) LATENESS 1 DAY FUTURE 1 MILLISECOND",
+        "CREATE TABLE a (x BIGINT, y STRING) KEY (x)",
+        'CREATE TABLE a (x BIGINT, "of" TIMESTAMP, y STRING) KEY (y, x) TIMESTAMP BY "of" NON RETROACTIVE PARTITIONS 2'
+        " REJECT UNKNOWN FIELDS",
     ],
 )
 def test_a_spelled_stream_is_the_stream(statement: str) -> None:

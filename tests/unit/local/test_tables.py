@@ -18,6 +18,11 @@ from tests.unit.local.lines import engine_lines
 TRADES = "CREATE STREAM trades (ts TIMESTAMP, ticker STRING, qty BIGINT) TIMESTAMP BY ts GRANULE 10ms;"
 COMPANIES = "CREATE TABLE companies (ticker STRING, name STRING, since TIMESTAMP) KEY (ticker) TIMESTAMP BY since"
 JOIN = "SELECT c.name, t.qty FROM trades [RANGE 30ms SLIDE 10ms] t JOIN companies c ON t.ticker = c.ticker"
+LAST = "SELECT c.name, t.qty FROM companies c, trades [RANGE 30ms SLIDE 10ms] t WHERE t.ticker = c.ticker"
+TWICE = (
+    "SELECT c.name, t.qty, u.qty AS other FROM trades [TUMBLE 30ms] t, companies c, trades [TUMBLE 30ms] u"
+    " WHERE t.ticker = c.ticker AND u.qty = t.qty"
+)
 MESSAGES: dict[str, list[dict[str, Any]]] = {
     "trades": [
         {"ts": 5, "ticker": "A", "qty": 1},
@@ -82,9 +87,10 @@ def test_tables_join_with_every_window_and_operator(select: str, retroactive: st
     assert engine_lines(script, MESSAGES, remake=True) == run(script, MESSAGES)
 
 
-def test_rows_of_a_table_without_times_hold_for_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize("join", [JOIN, JOIN.replace(" t JOIN companies c ON", " t, companies c WHERE"), LAST, TWICE])
+def test_rows_of_a_table_without_times_hold_for_ever(join: str, tmp_path: Path) -> None:
     (tmp_path / "q.cql").write_text(
-        f"{TRADES} CREATE TABLE companies (ticker STRING, name STRING) KEY (ticker); {JOIN};"
+        f"{TRADES} CREATE TABLE companies (ticker STRING, name STRING) KEY (ticker); {join};"
     )
     (tmp_path / "trades.csv").write_text("ts,ticker,qty\n-7,A,1\n5,B,2\n")
     (tmp_path / "companies.csv").write_text("ticker,name\nA,Old\nA,New\n")

@@ -9,6 +9,7 @@ import pytest
 from services.windows.draft import draft, drafting, records_of
 from stairwise.cql.parser import parse_script
 from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError, StatementError
+from stairwise.platform import topics
 from stairwise.platform.plans import PlanLog
 from stairwise.v1 import plans_pb2
 
@@ -80,8 +81,38 @@ def test_what_makes_no_sense_is_refused(script: str, error: type[Exception], say
         after(STREAM, QUERY, script)
 
 
-def test_a_table_is_refused_with_a_way_out() -> None:
-    (statement,) = parse_script("CREATE TABLE t (k STRING) KEY (k)")
-    with pytest.raises(ConflictError, match="tables are for `stairwise run` only") as caught:
-        draft(drafting(after().newest), statement)
-    assert "stairwise run" in (caught.value.hint or "")
+TABLE = "CREATE TABLE names (k STRING, n STRING, since TIMESTAMP) KEY (k) TIMESTAMP BY since NON RETROACTIVE"
+JOIN = "CREATE QUERY j AS SELECT names.n, t.ts FROM t [TUMBLE 10 SECONDS] JOIN names ON t.k = names.k"
+
+
+def test_a_table_and_the_queries_that_join_it_are_in_the_plans() -> None:
+    log = after(STREAM, TABLE, JOIN)
+    table = log.newest.streams["names"]
+    assert (table.keys, table.retroactive, table.timestamp_by) == (("k",), False, "since")
+    assert topics.sequenced(table) == "t.names.1"
+    assert [s.name for s in log.newest.queries["j"].query.streams] == ["t", "names"]
+    assert log.touched("names") == log.touched("t") == 3
+
+
+def test_a_sealed_table_can_still_be_joined_and_is_dropped_with_what_reads_it() -> None:
+    catalogue = drafting(after(STREAM, TABLE, "SEAL TABLE names", JOIN).newest)
+    (statement,) = parse_script("DROP TABLE names")
+    assert draft(catalogue, statement).summary == "dropped query j; dropped table names"
+    assert after(STREAM, TABLE, "SEAL TABLE names", TABLE).newest.streams["names"].incarnation == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "says"),
+    [
+        (TABLE, AlreadyExistsError, "a table 'names' exists already"),
+        ("SEAL TABLE names; CREATE STREAM names (a BIGINT)", AlreadyExistsError, "a table 'names' exists already"),
+        ("DROP TABLE nams", NotFoundError, "did you mean 'names'?"),
+        ("SEAL TABLE t", NotFoundError, "there is no table 't'"),
+        ("SEAL STREAM names", NotFoundError, "there is no stream 'names'"),
+        ("SEAL TABLE names; SEAL TABLE names", ConflictError, "DROP TABLE names"),
+        (JOIN.replace("names.k", "names.kk"), StatementError, "did you mean"),
+    ],
+)
+def test_what_makes_no_sense_with_a_table_is_refused(script: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=re.escape(says)):
+        after(STREAM, TABLE, script)

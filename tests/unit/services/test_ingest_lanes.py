@@ -11,9 +11,10 @@ from services.ingest.dispatch import Dispatch
 from services.ingest.lane import Lane, Outcome
 from services.ingest.recovery import Key
 from services.ingest.state import State
-from stairwise.platform.batches import decode_rows
+from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.platform.lives import Life
-from stairwise.schema import Column, Stream, Type
+from stairwise.schema import FOREVER, Column, Stream, Type
+from stairwise.streams.rows import EARLIEST
 
 COLUMNS = (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT, nullable=False))
 KEYS: list[Key] = [("in.a", 0), ("in.a", 1), ("in.b", 0), ("in.b", 1)]
@@ -89,3 +90,37 @@ def test_every_row_is_written_in_order_in_its_own_partition(
     assert {key: lane.settle() for key, lane in lanes.items()} == outcomes
     assert {key: lane.written_upto for key, lane in lanes.items()} == offsets
     assert lanes["in.a", 1].end_seen == 99
+
+
+TABLE = Stream("names", COLUMNS[1:], keys=("n",), lateness=FOREVER)
+
+
+def update(offset: int, value: bytes | None) -> Message:
+    return Message(topic="in.names", partition=0, offset=offset, key=b"[7]", value=value, timestamp=(1, 5))
+
+
+def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_counts_under_keys_of_its_own() -> None:
+    lane = Lane(0, Life(TABLE, 1), State(1, version=1), 0, 0.0, LIMIT)
+    lane.take([update(0, b'{"n":7}')], 1.0)
+    out = [*lane.write(1, CLOCK), lane.follow(1, {"s.a.1": 40}), lane.follow(1, {"s.a.1": 50}), lane.mark(2)]
+    lane.take([update(1, b'{"n":7}')], 2.0)
+    out += [*lane.write(2, CLOCK), lane.mark(2, sealed=True)]
+    headers = [BatchHeaders.decode(dict(message.headers)) for message in out]
+    assert {message.topic for message in out} == {"t.names.1"}
+    assert [h.follows.get("s.a.1") for h in headers] == [None, 40, 50, 50, 50, 50]
+    assert [h.sequence for h in headers] == [0, 1, 1, 1, 1, 2]
+    keys = [message.key for message in out]
+    assert keys[1] == keys[2] == b"progress"
+    assert len(set(keys)) == 5
+    assert [h.lowest for h in headers if h.rows] == [EARLIEST, EARLIEST], "it has held for ever"
+
+
+def test_a_tombstone_of_a_table_is_a_dead_letter_that_says_why() -> None:
+    lane = Lane(0, Life(TABLE, 1), State(1), 0, 0.0, LIMIT)
+    lane.take([update(0, None), update(1, b'{"n":7}'), update(2, b'{"n":null}')], 1.0)
+    written: dict[str, list[dict[str, bytes]]] = {}
+    for message in lane.write(1, CLOCK):
+        written.setdefault(message.topic, []).append(dict(message.headers))
+    assert [headers["code"] for headers in written["dlq.names"]] == [b"TOMBSTONE", b"NULL_FIELD"]
+    assert b"replaced, not deleted" in written["dlq.names"][0]["reason"]
+    assert lane.settle() == Outcome(rows=1, dead=2)
