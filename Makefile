@@ -25,21 +25,28 @@ prerequisites:
 
 setup: prerequisites $(STAMPS)/python $(STAMPS)/spark $(STAMPS)/protos $(STAMPS)/archive ## the environment in .venv, the JVM parts in .jvm, the generated protos
 
-$(STAMPS)/python: requirements.lock pyproject.toml
+$(STAMPS)/python: requirements.lock pyproject.toml | $(STAMPS)
 	@echo "» Python packages into .venv"
 	@$(PYTHON) deploy/prerequisites.py --without-jvm
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@mkdir -p $(STAMPS) && touch $@
+	@touch $@
 
-$(STAMPS)/broker $(STAMPS)/spark $(STAMPS)/zipkin: $(STAMPS)/%: deploy/jvm/%/pom.xml | $(STAMPS)/python
+$(STAMPS):
+	@mkdir -p $@
+
+$(STAMPS)/broker $(STAMPS)/spark $(STAMPS)/zipkin: $(STAMPS)/%: deploy/jvm/%/pom.xml | $(STAMPS)
 	@echo "» JVM parts into .jvm/$*"
 	@rm -rf .jvm/$*
 	@mvn --quiet --batch-mode -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.jvm/$*
 	@touch $@
 
-$(STAMPS)/archive: $(STAMPS)/broker $(STAMPS)/spark
+# One after the other, however many jobs make runs: two Mavens must not fill one cache at the same time.
+$(STAMPS)/spark: | $(STAMPS)/broker
+$(STAMPS)/zipkin: | $(STAMPS)/spark
+
+$(STAMPS)/archive: $(STAMPS)/broker $(STAMPS)/spark | $(STAMPS)/python $(STAMPS)/protos
 	@echo "» the broker's classes, as loaded, into .jvm/broker.jsa"
 	@$(BIN)/python -m stairwise.system.archive
 	@touch $@
