@@ -17,12 +17,12 @@ import grpc
 import numpy as np
 import psutil
 
-from stairwise.platform.plans import Registered
-from stairwise.v1 import plans_pb2, results_pb2_grpc
 from stairwise.v1 import results_pb2 as pb
+from stairwise.v1 import results_pb2_grpc
 from tests.bench.report import Goal, conclude
+from tests.bench.results_source import Source
 from tests.integration.ingest_system import ingest_system
-from tests.integration.results_system import Service, Writer, running
+from tests.integration.results_system import Service, running
 
 COUNTS = (1, 100, 1_000)
 IDLE = 10_000
@@ -68,31 +68,19 @@ class Cost:
 
 class Bench:
     def __init__(self, brokers: str, service: Service) -> None:
+        self._brokers = brokers
         self._service = service
-        self._writer = Writer(brokers)
         assert service.process is not None
         self._process = psutil.Process(service.process.pid)
-        self._time = 0
 
-    def queries(self, count: int, tag: str) -> list[Registered]:
-        """So many queries of one signature: windows of different ranges."""
-        stream = self._writer.stream()
-        select = f"SELECT k, COUNT(*) AS n, SUM(v) AS s FROM {stream} [RANGE %d SECONDS SLIDE 1 SECOND] GROUP BY k"
-        texts = {f"{tag}{i}": select % (i + 1) for i in range(count)}
-        create = plans_pb2.Change.CreateQuery
-        self._writer.change(*(plans_pb2.Change(create_query=create(name=n, text=t)) for n, t in texts.items()))
-        known = self._writer.registered()
-        return [known[name] for name in texts]
-
-    def report(self, queries: Sequence[Registered], rows: int = ROWS) -> None:
-        """One report of every query, in two shards, whose rows say when they were written."""
-        self._time += 1_000
-        now = time.time_ns() // 1_000
-        for query in queries:
-            for shard in (0, 1):
-                mine = [(f"key{i:05}", i, now) for i in range(shard, rows, 2)]
-                self._writer.report(query, self._time, mine, shard, 2)
-        self._writer.flush()
+    @contextmanager
+    def source(self, queries: int) -> Iterator[Source]:
+        """A stream with so many queries of one signature."""
+        source = Source(self._brokers, queries)
+        try:
+            yield source
+        finally:
+            source.close()
 
     @contextmanager
     def subscribed(self, names: Sequence[str], reports: int, channels: int = 1) -> Iterator[subprocess.Popen[str]]:
@@ -109,41 +97,46 @@ class Bench:
             load.kill()
             load.wait()
 
-    def cost(self, queries: Sequence[Registered]) -> Cost:
+    def cost(self, queries: int) -> Cost:
         """Of one subscription to each query, all of which report in every round."""
-        with self.subscribed([q.query.name for q in queries], REPORTS) as load:
+        with self.source(queries) as source, self.subscribed(source.queries, REPORTS) as load:
             before = self._cpu()
             for _ in range(REPORTS):
                 begun = time.monotonic()
-                self.report(queries)
+                source.report(ROWS)
                 time.sleep(max(0.0, PACE - (time.monotonic() - begun)))
             said = _answer(load)
-            return self._cost(len(queries), said, before)
+            return self._cost(queries, said, before)
 
-    def idle(self, query: Registered) -> tuple[Cost, float]:
+    def idle(self) -> tuple[Cost, float]:
         """Many subscriptions to which nothing happens for a while, and then one report. Also the CPU of a second."""
-        with self.subscribed([query.query.name] * IDLE, 1, channels=10) as load:
+        with self.source(1) as source, self.subscribed(source.queries * IDLE, 1, channels=10) as load:
             before = self._cpu()
             time.sleep(10)
             quiet = (self._cpu() - before) / 10
             before = self._cpu()
-            self.report([query])
+            source.report(ROWS)
             return self._cost(IDLE, _answer(load), before), quiet
 
-    def stopped(self, query: Registered, other: Registered) -> tuple[np.ndarray, np.ndarray, bool, str]:
+    def stopped(self) -> tuple[np.ndarray, np.ndarray, bool, str]:
         """Delays of a subscriber beside one that reads large reports, and beside one that does not read them; did that
         one get everything in the end, and how."""
-        with grpc.insecure_channel(self._service.address) as channel:
+        with (
+            self.source(1) as large,
+            self.source(1) as small,
+            grpc.insecure_channel(self._service.address) as channel,
+        ):
+            (name,) = large.queries
             stub = results_pb2_grpc.ResultsStub(channel)
-            reading = stub.Subscribe(pb.SubscribeRequest(query=query.query.name))
+            reading = stub.Subscribe(pb.SubscribeRequest(query=name))
             reader = threading.Thread(target=_drain, args=(reading,))
             reader.start()
-            calm, _ = self._steady(other, CALM, query)
+            calm, _ = self._steady(small, CALM, large)
             reading.cancel()
             reader.join()
-            call = stub.Subscribe(pb.SubscribeRequest(query=query.query.name))
+            call = stub.Subscribe(pb.SubscribeRequest(query=name))
             got = [next(call)]
-            beside, expected = self._steady(other, STOPPED, query)
+            beside, expected = self._steady(small, STOPPED, large)
             ended = "it read on"
             while not got[-1].HasField("progress") or got[-1].progress.time_ms < expected[-1]:
                 try:
@@ -152,22 +145,22 @@ class Bench:
                     if error.code() is not grpc.StatusCode.ABORTED:
                         raise
                     ended = "it was ended, and resumed by its token"
-                    call = stub.Subscribe(pb.SubscribeRequest(query=query.query.name, token=got[-1].token))
+                    call = stub.Subscribe(pb.SubscribeRequest(query=name, token=got[-1].token))
             call.cancel()
         came = [m.progress.time_ms for m in got if m.HasField("progress")]
         rows = sum(len(m.update.changes) for m in got)
         return calm, beside, came == expected and rows == len(expected) * LARGE_ROWS, ended
 
-    def _steady(self, query: Registered, seconds: float, large: Registered) -> tuple[np.ndarray, list[int]]:
+    def _steady(self, small: Source, seconds: float, large: Source) -> tuple[np.ndarray, list[int]]:
         """Delays of a subscriber to small reports, while large ones of another query are written; and their times."""
         rounds, times = int(seconds / QUICK), []
-        with self.subscribed([query.query.name], rounds) as load:
+        with self.subscribed(small.queries, rounds) as load:
             begun = time.monotonic()
             for number in range(rounds):
-                self.report([query])
+                small.report(ROWS)
                 if number % 10 == 0:
-                    self.report([large], LARGE_ROWS)
-                    times.append(self._time)
+                    large.report(LARGE_ROWS)
+                    times.append(large.time)
                 time.sleep(max(0.0, QUICK * (number + 1) - (time.monotonic() - begun)))
             return np.array(_answer(load)["delays"]), times
 
@@ -197,17 +190,15 @@ def _answer(load: subprocess.Popen[str]) -> dict[str, object]:
 
 
 def measure(bench: Bench) -> tuple[list[Goal], str]:
-    every = bench.queries(max(COUNTS), "q")
-    costs = [bench.cost(every[:count]) for count in COUNTS]
-    one, other, silent = bench.queries(3, "p")
-    idle, quiet = bench.idle(silent)
-    calm, beside, complete, ended = bench.stopped(one, other)
+    costs = [bench.cost(count) for count in COUNTS]
+    idle, quiet = bench.idle()
+    calm, beside, complete, ended = bench.stopped()
     before, during = np.percentile(calm, 99) * 1000, np.percentile(beside, 99) * 1000
     many = costs[-1]
     expected = many.subscriptions * REPORTS
     goals = [
         Goal(
-            f"{many.subscriptions:,} subscriptions to as many queries get every report",
+            f"{many.subscriptions:,} subscriptions to as many queries of one signature get every report",
             f"{expected:,}",
             f"{many.came:,}",
             many.came == expected,
@@ -223,10 +214,10 @@ def measure(bench: Bench) -> tuple[list[Goal], str]:
     ]
     table = "\n".join(cost.row for cost in (*costs, idle))
     text = (
-        f"One process; every query reports {ROWS} rows in two shards every {PACE:g} s, {REPORTS} times, to one "
-        f"subscriber each; the last line is {IDLE:,} subscribers of one query that get one report between them. "
-        "Delay is from the producer's call to the subscriber, both in Python. While nothing happens the "
-        f"{IDLE:,} cost {quiet:.1%} of a core.\n\n"
+        f"One process; queries of one signature with windows of different ranges, each of which reports {ROWS} rows "
+        f"every {PACE:g} s, {REPORTS} times, to one subscriber, out of one stair in each of two shards; the last line "
+        f"is {IDLE:,} subscribers of one query that get one report between them. Delay is from the producer's call to "
+        f"the subscriber, both in Python. While nothing happens the {IDLE:,} cost {quiet:.1%} of a core.\n\n"
         "| subscriptions | reports received | CPU µs a report | memory, MiB | delay p50, ms | p99, ms |\n"
         f"|---|---|---|---|---|---|\n{table}"
     )

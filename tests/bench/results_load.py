@@ -32,7 +32,7 @@ async def receive(call: grpc.aio.UnaryStreamCall, reports: int, delays: list[flo
         if message is grpc.aio.EOF:
             break
         if message.HasField("update"):
-            written = int(message.update.changes[0].row.values[2].hugeint)
+            written = int(message.update.changes[0].row.values[2].integer)
             delays.append(time.time() - written / 1e6)
         came += message.HasField("progress")
     return came
