@@ -32,6 +32,8 @@ from stairwise.sharing.levels import asked_window
 class OwnReport(Released):
     """A report of which one query takes its part."""
 
+    whole: Released | None = None
+    """As all queries of the signature have it, who read its stairs once between them."""
     taking: SharedExpansion | None = None
 
     @property
@@ -40,8 +42,9 @@ class OwnReport(Released):
         return self.taking.life.horizon
 
     def report(self) -> Report:
+        assert self.whole is not None
         assert self.taking is not None
-        found = [self.taking.reports(stair) for stair in self.stairs]
+        found = [self.taking.reports(stair) for stair in self.whole.stairs]
         pieces = [block.rows for block in found if block is not None]
         return Report(self.signature, self.position[0], pa.concat_batches(pieces))
 
@@ -109,7 +112,8 @@ class OwnFeed:
             return released if self._is_due_at(released.position[0], self._taking.life.after) else None
         if not self._taking.is_due(released.stairs[0]):
             return None
-        return OwnReport(released.signature, released.position, released.messages, released.mark, self._taking)
+        told = released.signature, released.position, released.messages, released.mark
+        return OwnReport(*told, whole=released, taking=self._taking)
 
     def _is_due_at(self, time: Instant, after: Instant) -> bool:
         """Is it a report time of the query? Told without the report, which was not published."""
