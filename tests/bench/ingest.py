@@ -198,6 +198,9 @@ def codecs(system: IngestSystem) -> list[Codec]:
 
 def rounds(system: IngestSystem) -> tuple[dict[str, list[Rate]], int, int]:
     """Every kind of load in turn, so that what else the machine does falls on all alike; and the dead letters."""
+    print("warming up the broker, which compiles while it works", file=sys.stderr)
+    for values in (load.objects(OBJECTS), load.arrow(12 * OBJECTS, 1_000)):
+        ingest_rate(system, declared(system, values)[0])
     rates: dict[str, list[Rate]] = defaultdict(list)
     letters = other = 0
     for number in range(ROUNDS):
@@ -279,8 +282,9 @@ def section(rates: dict[str, Rate], compressions: Sequence[Codec]) -> str:
     return (
         "One process, four partitions, rows of four columns, against a loop over `consume` that does nothing with "
         f"the same messages; broker and all on the same machine. Medians of {ROUNDS} rounds in which the loads take "
-        "turns. The goals are judged by the clock. A process fetches, decodes and sends in threads of their own: the "
-        "CPU time of the busiest one is what bounds its rows a second where cores are free.\n\n"
+        "turns, after one that warms the broker up. The goals are judged by the clock. A process fetches, decodes and "
+        "sends in threads of their own: the CPU time of the busiest one is what bounds its rows a second where cores "
+        "are free.\n\n"
         "| messages | rows per CPU second of the busiest thread | of all threads | rows a second by the clock |\n"
         f"|---|---|---|---|\n{table}\n\n"
         "![Rows a second by format](plots/ingest.svg)\n\n"
