@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stairwise.lookups import past as pasts
 from stairwise.lookups import shelf as shelves
 from stairwise.lookups.gather import look_up
-from stairwise.lookups.past import LUMP, MOST_USES, Past, Retain
+from stairwise.lookups.past import LUMP, Past, Retain
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
 
@@ -68,8 +69,9 @@ def test_an_index_of_rows_is_no_filter() -> None:
             assert look_up(lookup, 99, {0: past}).to_pylist() == [{"k": 95, "m": 95.0}]
 
 
-def test_signatures_that_were_asked_once_are_forgotten() -> None:
+def test_signatures_that_were_asked_once_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pasts, "MOST_USES", 20)
     past = Past(STREAM, 0, Retain())
-    for number in range(2 * MOST_USES):
+    for number in range(40):
         past.shelf(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0, 9)
-    assert len(past._uses) <= MOST_USES
+    assert len(past._uses) == 20
