@@ -8,7 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psutil
@@ -70,7 +70,24 @@ class Flow:
 
 
 def operators(system: System) -> psutil.Process:
-    return psutil.Process(system.parts()["operators"]["pid"])
+    return psutil.Process(wait_for(lambda: system.parts()["operators"]["pid"], "operators runs"))
+
+
+def kill_a_worker(system: System, chance: random.Random) -> bool:
+    """kill -9 of one of Spark's Python processes; False where none runs yet, or it has just ended."""
+    with suppress(psutil.NoSuchProcess):
+        workers = [p for p in operators(system).children(recursive=True) if is_worker(p)]
+        if workers:
+            chance.choice(workers).send_signal(signal.SIGKILL)
+            return True
+    return False
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return "pyspark.daemon" in process.cmdline()
+    except psutil.NoSuchProcess:  # among them those that have ended and that nobody has asked after
+        return False
 
 
 def await_another(system: System, before: psutil.Process) -> None:
@@ -122,11 +139,9 @@ def test_kills_at_any_moment_change_no_line(system: System, victim: str, kills: 
         time.sleep(chance.uniform(0.0, 2.0))  # the moment is what is tried out
         if victim == "driver":
             before.send_signal(signal.SIGKILL)
-        else:
-            daemons = [p for p in before.children(recursive=True) if "pyspark.daemon" in p.cmdline()]
-            chance.choice(daemons).send_signal(signal.SIGKILL)
-            flow.step()
-        if victim == "driver":
             await_another(system, before)
+        else:
+            wait_for(lambda: kill_a_worker(system, chance), "a Python worker runs")
+            flow.step()
     flow.end()
     print(f"kills {kills}, lost 0, repeated 0, wrong 0")
