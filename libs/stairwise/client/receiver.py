@@ -23,11 +23,12 @@ from stairwise.client.update import ArrowChanges, Change, Update, read_arrow, re
 from stairwise.cql.query import Emit
 from stairwise.platform import telemetry
 from stairwise.platform.schemas import column_from_proto
+from stairwise.platform.status import is_answer
 from stairwise.schema import Column
 from stairwise.v1 import results_pb2 as pb
 
 FIRST_PATIENCE = 5.0
-"""For how long the first connection is tried, in seconds."""
+"""For how long the first connection is tried where nobody answers, in seconds."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 RESUMABLE = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
 """The service is away, or has ended a subscription that took nothing for too long."""
@@ -118,4 +119,8 @@ class Retry:
 
     def after(self, error: grpc.RpcError) -> float | None:
         """The same after an error; None also where trying again makes no sense."""
-        return self.pause() if error.code() in RESUMABLE else None
+        if error.code() not in RESUMABLE:
+            return None
+        if is_answer(error) and self._patience < self._whole_patience:  # it is there, and starts
+            self._patience, self._deadline = self._whole_patience, None
+        return self.pause()

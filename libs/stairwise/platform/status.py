@@ -80,6 +80,11 @@ def to_status(error: StairwiseError) -> grpc.Status:
     return rpc_status.to_status(status_pb2.Status(code=code, message=message, details=packed))
 
 
+def is_answer(error: grpc.RpcError) -> bool:
+    """Did a server of ours say so, and not the connection?"""
+    return bool(_details(error))
+
+
 def from_rpc_error(error: grpc.RpcError, address: str) -> StairwiseError:
     """The error that a server raised, or one that says what is wrong with the connection."""
     code = error.code()

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import grpc
 
 from stairwise.client import Client
+from stairwise.errors import StairwiseError
+from stairwise.platform.status import to_status
 from stairwise.system.state import Addresses
 from stairwise.v1 import results_pb2 as pb
 from stairwise.v1 import results_pb2_grpc, streams_pb2
@@ -20,8 +22,8 @@ COLUMNS = [
 HEADER = pb.SubscribeResponse(header=pb.Header(query="q", columns=COLUMNS, emit=pb.EMIT_RSTREAM), token=b"header")
 END = pb.SubscribeResponse(end=pb.End(reason=pb.End.REASON_SEALED), token=b"end")
 
-Step = pb.SubscribeResponse | grpc.StatusCode
-"""A message to send, or the status to break off with."""
+Step = pb.SubscribeResponse | grpc.StatusCode | StairwiseError
+"""A message to send, or what to break off with: a bare status, or an error as our servers tell it."""
 
 
 def update(time: int, *rows: tuple[str, int], token: bytes = b"update") -> pb.SubscribeResponse:
@@ -46,6 +48,8 @@ class ScriptedResults(results_pb2_grpc.ResultsServicer):
         for step in script:
             if isinstance(step, grpc.StatusCode):
                 context.abort(step, "as the script says")
+            if isinstance(step, StairwiseError):
+                context.abort_with_status(to_status(step))
             yield step
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from stairwise.client import Update
+from stairwise.client import Update, receiver
 from stairwise.errors import ConfigError, StairwiseError
 from stairwise.v1 import results_pb2 as pb
 from tests.unit.client.scripted_results import END, HEADER, progress, served, update
@@ -42,6 +42,15 @@ def test_a_server_that_is_not_ready_yet_is_asked_again() -> None:
     with served([UNAVAILABLE], [UNAVAILABLE], [HEADER, progress(10), END]) as (client, server):
         assert rows(list(client.subscribe("q", 5))) == [(10, [])]
     assert [r.time_ms for r in server.requests] == [5, 5, 5]
+
+
+def test_a_server_that_says_that_it_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiver, "FIRST_PATIENCE", 0.0)
+    starting = ConfigError("it is starting", hint="try again")
+    with served([starting], [HEADER, progress(10), END]) as (client, _):
+        assert rows(list(client.subscribe("q"))) == [(10, [])]
+    with served([UNAVAILABLE], [HEADER, progress(10), END]) as (client, _), pytest.raises(ConfigError):
+        list(client.subscribe("q"))
 
 
 def test_a_server_that_stays_away_is_given_up_after_the_patience() -> None:
