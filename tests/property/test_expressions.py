@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cmp_to_key
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stairwise.cql.query import Call, Const, Expr, Field, Value
@@ -288,6 +288,7 @@ def test_a_column_of_values_and_its_faults_are_those_of_row_by_row_evaluation(
 
 
 @given(expr=expressions(Type.BOOLEAN), rows=ROWS, skip=st.integers(0, 3))
+@example(Call("like", (Const("a\\", Type.STRING), Const("%\\", Type.STRING)), Type.BOOLEAN), [(None,) * 8], 0)
 def test_a_slice_of_a_batch_evaluates_as_the_rows_it_shows(
     expr: Expr, rows: list[tuple[Value, ...]], skip: int
 ) -> None:

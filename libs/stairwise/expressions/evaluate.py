@@ -20,6 +20,7 @@ A constant stays a scalar until the end, so that ``price > 10`` never sees a col
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import reduce
@@ -166,7 +167,14 @@ def _like(text: Operand, pattern: Operand) -> Operand:
     literal = pattern.as_py()
     if literal is None:
         return pc.if_else(pc.is_null(text), pa.scalar(None, pa.bool_()), pa.scalar(None, pa.bool_()))
-    return pc.match_like(text, literal.replace("\\", "\\\\"))
+    if "\\" in literal:  # which Arrow takes for an escape, and not even in every place
+        return pc.match_substring_regex(text, _regex(literal))
+    return pc.match_like(text, literal)
+
+
+def _regex(pattern: str) -> str:
+    wild = {"%": ".*", "_": "."}
+    return rf"(?s)\A{''.join(wild.get(letter) or re.escape(letter) for letter in pattern)}\z"
 
 
 def _concat(*texts: Operand) -> Operand:
