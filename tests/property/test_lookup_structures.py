@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stairwise.lookups import extreme_intervals
@@ -109,7 +109,7 @@ class Step:
     """A batch, and how far behind its last row the horizon is moved afterwards, if it is."""
 
     rows: int
-    keep: int | None
+    keep: int | None = None
 
 
 @st.composite
@@ -130,8 +130,13 @@ def _eager() -> Iterator[None]:
         yield
 
 
+# A ring that was smaller than a block when the block was complete, and grew while it had rows of it.
+GROWN = [Step(84), Step(1), Step(85), Step(114, 9), Step(8), Step(2), Step(10), Step(10)]
+
+
 @pytest.mark.parametrize("name", STRUCTURES)
 @given(history=histories())
+@example(history=(10184, 2, GROWN))
 def test_lookups_equal_the_definition_whatever_the_batches_and_whatever_was_forgotten(
     name: str, history: tuple[int, int, list[Step]]
 ) -> None:

@@ -142,11 +142,16 @@ class LandmarkIntervals:
         return before
 
     def _add_tails(self, each: _Class, arrivals: Arrivals) -> None:
-        """Of the blocks that are now complete: from each row to the end of its block."""
+        """Of the blocks that are now complete: from each row to the end of its block.
+
+        A ring may be smaller than a block, and grow before its rows are forgotten: it ends where the block does.
+        """
         last = each.width - 1
-        ends = arrivals.slot[(arrivals.position & last == last) & (arrivals.mask >= last)]
-        block = (ends - last)[:, None] + np.arange(each.width)
-        each.tail[block] = self._better.accumulate(self._values[block][:, ::-1], axis=1)[:, ::-1]
+        complete = arrivals.position & last == last
+        ends, before = arrivals.slot[complete], np.minimum(arrivals.mask[complete], last)
+        for rows in np.unique(before).tolist():
+            block = (ends[before == rows] - rows)[:, None] + np.arange(rows + 1)
+            each.tail[block] = self._better.accumulate(self._values[block][:, ::-1], axis=1)[:, ::-1]
 
 
 def levels_of(intervals: Intervals) -> frozenset[int]:
