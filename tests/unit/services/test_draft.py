@@ -6,59 +6,48 @@ import re
 
 import pytest
 
-from services.windows.draft import draft, drafting, records_of
+from services.windows.draft import draft, drafting
 from stairwise.cql.parser import parse_script
 from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError, StatementError
 from stairwise.platform import topics
-from stairwise.platform.plans import PlanLog
-from stairwise.v1 import plans_pb2
+from tests.plans import plan_log
 
 STREAM = "CREATE STREAM t (ts TIMESTAMP, k STRING) TIMESTAMP BY ts"
 QUERY = "CREATE QUERY q AS SELECT COUNT(*) AS n FROM t [TUMBLE 10 SECONDS]"
 
 
-def after(*scripts: str) -> PlanLog:
-    """The plans, one version for each script."""
-    log = PlanLog()
-    for number, script in enumerate(scripts, 1):
-        catalogue = drafting(log.newest)
-        drafted = [draft(catalogue, statement) for statement in parse_script(script)]
-        log.add(plans_pb2.PlanVersion(number=number, changes=records_of(drafted)))
-    return log
-
-
 def test_streams_and_queries_are_declared() -> None:
-    catalogue = after(STREAM, QUERY).newest
+    catalogue = plan_log(STREAM, QUERY).newest
     assert list(catalogue.streams) == ["t"]
     assert catalogue.queries["q"].identity == "q@2"
 
 
 def test_bare_selects_take_the_first_free_names() -> None:
     select = "SELECT COUNT(*) AS n FROM t [TUMBLE 10 SECONDS]"
-    log = after(STREAM, select, f"CREATE QUERY q2 AS {select}", select)
+    log = plan_log(STREAM, select, f"CREATE QUERY q2 AS {select}", select)
     assert sorted(log.newest.queries) == ["q1", "q2", "q3"]
 
 
 def test_dropping_a_stream_drops_what_reads_it() -> None:
-    catalogue = drafting(after(STREAM, QUERY).newest)
+    catalogue = drafting(plan_log(STREAM, QUERY).newest)
     (statement,) = parse_script("DROP STREAM t")
     assert draft(catalogue, statement).summary == "dropped query q; dropped stream t"
-    assert not after(STREAM, QUERY, "DROP STREAM t").newest.queries
+    assert not plan_log(STREAM, QUERY, "DROP STREAM t").newest.queries
 
 
 def test_a_stream_created_again_is_a_new_incarnation() -> None:
-    assert after(STREAM, "DROP STREAM t", STREAM).newest.streams["t"].incarnation == 2
+    assert plan_log(STREAM, "DROP STREAM t", STREAM).newest.streams["t"].incarnation == 2
 
 
 def test_a_sealed_stream_is_reopened_as_a_new_incarnation_that_old_queries_do_not_read() -> None:
-    catalogue = after(STREAM, QUERY, "SEAL STREAM t", STREAM).newest
+    catalogue = plan_log(STREAM, QUERY, "SEAL STREAM t", STREAM).newest
     assert catalogue.streams["t"].incarnation == 2
     assert not catalogue.sealed
     assert catalogue.readers(catalogue.streams["t"]) == []
 
 
 def test_the_log_knows_what_touched_a_stream_and_which_queries_came_when() -> None:
-    log = after(STREAM, QUERY, "CREATE STREAM u (ts TIMESTAMP) TIMESTAMP BY ts", "DROP QUERY q")
+    log = plan_log(STREAM, QUERY, "CREATE STREAM u (ts TIMESTAMP) TIMESTAMP BY ts", "DROP QUERY q")
     assert log.touched("t") == 4
     assert log.touched("u") == 3
     assert [r.identity for r in log.registered("t", 0, 4)] == ["q@2"]
@@ -78,7 +67,7 @@ def test_the_log_knows_what_touched_a_stream_and_which_queries_came_when() -> No
 )
 def test_what_makes_no_sense_is_refused(script: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=re.escape(says)):
-        after(STREAM, QUERY, script)
+        plan_log(STREAM, QUERY, script)
 
 
 TABLE = "CREATE TABLE names (k STRING, n STRING, since TIMESTAMP) KEY (k) TIMESTAMP BY since NON RETROACTIVE"
@@ -86,7 +75,7 @@ JOIN = "CREATE QUERY j AS SELECT names.n, t.ts FROM t [TUMBLE 10 SECONDS] JOIN n
 
 
 def test_a_table_and_the_queries_that_join_it_are_in_the_plans() -> None:
-    log = after(STREAM, TABLE, JOIN)
+    log = plan_log(STREAM, TABLE, JOIN)
     table = log.newest.streams["names"]
     assert (table.keys, table.retroactive, table.timestamp_by) == (("k",), False, "since")
     assert topics.sequenced(table) == "t.names.1"
@@ -95,10 +84,10 @@ def test_a_table_and_the_queries_that_join_it_are_in_the_plans() -> None:
 
 
 def test_a_sealed_table_can_still_be_joined_and_is_dropped_with_what_reads_it() -> None:
-    catalogue = drafting(after(STREAM, TABLE, "SEAL TABLE names", JOIN).newest)
+    catalogue = drafting(plan_log(STREAM, TABLE, "SEAL TABLE names", JOIN).newest)
     (statement,) = parse_script("DROP TABLE names")
     assert draft(catalogue, statement).summary == "dropped query j; dropped table names"
-    assert after(STREAM, TABLE, "SEAL TABLE names", TABLE).newest.streams["names"].incarnation == 2
+    assert plan_log(STREAM, TABLE, "SEAL TABLE names", TABLE).newest.streams["names"].incarnation == 2
 
 
 @pytest.mark.parametrize(
@@ -115,4 +104,4 @@ def test_a_sealed_table_can_still_be_joined_and_is_dropped_with_what_reads_it() 
 )
 def test_what_makes_no_sense_with_a_table_is_refused(script: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=re.escape(says)):
-        after(STREAM, TABLE, script)
+        plan_log(STREAM, TABLE, script)
