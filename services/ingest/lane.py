@@ -57,6 +57,8 @@ class Lane:
         """The offset of the next message to take."""
         self.end_seen = -1
         """The offset at which the end of the partition was last met."""
+        self.end_told = -1
+        """Where the partition ended, as a fetch told it."""
         self.active_at = now
         """When the last row came, by the monotonic clock."""
         self.outcome = Outcome()

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 GROUP = "stairwise-ingest"
 SESSION_MS = 6_000
 """After how long without a sign of life an instance's partitions go to the others."""
-FETCH_BYTES = 512 << 10
+FETCH_BYTES = 768 << 10
 """How much is fetched at a time, as Kafka holds it: enough for Arrow messages, and partitions stay close together. With
 lz4 it may be 255 times as much once it is here."""
 QUEUE_KB = 32 << 10
@@ -98,7 +98,7 @@ class Ingest:
         """A static member that comes back is given what it had, whatever it asks for now; only a member that is in the
         group and changes what it asks for makes the group share anew. So it asks for one topic more until it is in; not
         for longer, since that topic's partition would count as a share of the work."""
-        measures.watch(self._lanes, self._consumer)
+        measures.watch(self._lanes)
 
     def start(self) -> None:
         """Take over from whoever had this identity, and join the group."""
@@ -311,6 +311,8 @@ class Ingest:
                 yield key[1], message
         if now - self._marked_at >= MARK_EVERY:
             self._marked_at = now
+            for key, lane in self._lanes.items():
+                lane.end_told = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)[1]
             for key, watermark in self._idleness.watermarks(self._lanes, now).items():
                 lane = said[key] = self._lanes[key]
                 yield key[1], lane.mark(self._version_of(lane), watermark)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, TopicPartition
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from services.ingest.lane import Lane, Outcome
@@ -40,9 +39,10 @@ def aborted() -> None:
     _aborted.add(1)
 
 
-def watch(lanes: Mapping[Key, Lane], consumer: Consumer) -> None:
+def watch(lanes: Mapping[Key, Lane]) -> None:
     """Report of every lane that is open when somebody asks: its watermark, how far the clock is ahead of that, and what
-    waits behind the last message that was written. Tables have no watermark."""
+    waits behind the last message that was written. Tables have no watermark. Nobody is asked: whoever collects metrics
+    must not wait for Kafka."""
 
     def watermarks(_: CallbackOptions) -> Iterable[Observation]:
         for lane in list(lanes.values()):
@@ -57,12 +57,10 @@ def watch(lanes: Mapping[Key, Lane], consumer: Consumer) -> None:
                 yield Observation(clock - lane.watermark / 1000, labels)
 
     def waiting(_: CallbackOptions) -> Iterable[Observation]:
-        for key, lane in list(lanes.items()):
-            # As the last fetch told it: nobody is asked.
-            _, end = consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
-            if end >= 0 and lane.written_upto >= 0:
+        for lane in list(lanes.values()):
+            if lane.end_told >= 0 and lane.written_upto >= 0:
                 labels: dict[str, str | int] = {"stream": lane.stream.name, "partition": lane.partition}
-                yield Observation(max(0, end - lane.written_upto), labels)
+                yield Observation(max(0, lane.end_told - lane.written_upto), labels)
 
     _aborted.add(0)  # so that it can be seen to grow
     telemetry.meter.create_observable_gauge("stairwise.ingest.lag", [waiting], "{message}", "messages not yet written")
