@@ -8,13 +8,17 @@ import threading
 import pyarrow as pa
 
 from services.ingest.loop import Ingest
-from stairwise.platform import kafka, process, topics
+from stairwise.platform import kafka, memory, process, topics
 from stairwise.platform.config import Settings
 from stairwise.platform.server import Server
+
+KEPT_BYTES = 64 << 20
+"""How much freed memory stays for the next transactions."""
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
     pa.array(["the first array imports pandas, which takes a while: do it before the transaction timer runs"])
+    memory.keep(KEPT_BYTES)
     server = Server(settings.listen, security=settings.security)
     topics.ensure(kafka.admin(settings.brokers), {topics.PLANS: 1}, topics.FOREVER)
     ingest = Ingest(settings)

@@ -106,8 +106,8 @@ class Bench:
         found = dict.fromkeys(PARTS, 0.0)
         for part in known.parts:
             if part.name in SERVICES and part.process is not None:
-                for process, spent in _family(part.process.pid):
-                    found[_part_of(part.name, process)] += spent
+                for name, spent in _family(part.name, part.process.pid):
+                    found[name] += spent
         return found
 
     def averages(self) -> dict[str, float]:
@@ -222,13 +222,13 @@ class _Progress(threading.Thread):
             return self._changed.wait_for(lambda: self.time >= time_, within)
 
 
-def _family(pid: int) -> Iterator[tuple[psutil.Process, float]]:
-    """A process and all below it, each with its CPU seconds and those of its children that have ended."""
+def _family(service: str, pid: int) -> Iterator[tuple[str, float]]:
+    """The processes of a service, which part each is, and its CPU seconds with those of its children that have ended."""
     parent = psutil.Process(pid)
     for process in [parent, *parent.children(recursive=True)]:
         try:
-            yield process, sum(process.cpu_times()[:4])
-        except psutil.NoSuchProcess:
+            yield _part_of(service, process), sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:  # or about to be: a zombie has no command line
             continue
 
 

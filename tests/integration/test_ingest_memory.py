@@ -18,8 +18,9 @@ pytestmark = pytest.mark.jvm
 
 MEGABYTE = 1_000_000
 MOST = 768
-"""Megabytes: the process by itself takes 200, and may hold 160 MB fetched (32 MB that wait, and half a megabyte that
-unpacks to 128), as much again where it is taken all at once, some 20 MB of rows and 32 MB to be sent."""
+"""Megabytes: the process by itself takes 200, and may hold 224 MB fetched (32 MB that wait, and three quarters of a
+megabyte that unpack to 192), as much again where it is taken all at once, some 20 MB of rows, 32 MB to be sent and 64
+MB that were freed."""
 COLUMNS = ", ".join(f"c{n} BIGINT" for n in range(8)) + ", s STRING, ok BOOLEAN"
 
 
