@@ -9,10 +9,12 @@ TOOLS := .tools/bin
 PROTOS := $(wildcard protos/stairwise/v1/*.proto)
 WITH_JVM := jvm and not long and not cluster
 WITHOUT_JVM := not jvm and not long and not cluster
+OF_READERS := $(wildcard $(addprefix tests/integration/test_,results*.py lookup*.py standing*.py subscribing*.py publish.py))
+OF_THE_REST := $(filter-out $(OF_READERS),$(wildcard tests/integration/test_*.py tests/e2e/test_*.py))
 export HYPOTHESIS_PROFILE ?= default
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-without-jvm test-fast test-long test-chart test-cluster kubernetes images dashboards lint typecheck layers check format bench protos lock clean
+.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-beside test-fast test-long test-chart test-cluster kubernetes images dashboards lint typecheck layers check format bench protos lock clean
 
 help: ## this help
 	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
@@ -74,23 +76,27 @@ $(TOOLS)/.fetched: deploy/fetch-prometheus
 demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS=N: end after N reports)
 	@$(BIN)/stairwise demo
 
-# Tests that start brokers and systems come one after the other and often wait; those without the JVM take what they
-# leave of the cores, and say at their end how it went. ARGS may leave nothing for one of the two: pytest's exit code 5.
+# Tests that start brokers and systems come one after the other and often wait. Beside them, in what they leave of the
+# cores, run those without the JVM, and then those of results and lookups, which need no Spark; they say at their end how
+# it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
 test: setup tracing tools ## every test but the long ones, from nothing (about 15 minutes on 2 cores)
-	@$(MAKE) --no-print-directory --jobs=2 test-with-jvm test-without-jvm
+	@$(MAKE) --no-print-directory --jobs=2 test-with-jvm test-beside
 
 test-with-jvm:
-	@$(BIN)/pytest -m "$(WITH_JVM)" $(ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_READERS)) $(ARGS) || [ $$? -eq 5 ]
 
-test-without-jvm:
-	@said=$$(mktemp); nice -n 19 $(BIN)/pytest -n 1 -m "$(WITHOUT_JVM)" $(ARGS) > $$said 2>&1; \
-	  code=$$?; cat $$said; rm $$said; [ $$code -eq 0 ] || [ $$code -eq 5 ]
+test-beside:
+	@said=$$(mktemp); trap "rm $$said" EXIT; code=0; \
+	  nice -n 19 $(BIN)/pytest -n 1 -m "$(WITHOUT_JVM)" $(ARGS) > $$said 2>&1 || code=$$?; \
+	  cat $$said; [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; \
+	  $(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_THE_REST)) $(ARGS) > $$said 2>&1 || code=$$?; \
+	  cat $$said; [ $$code -eq 0 ] || [ $$code -eq 5 ]
 
 test-fast: $(STAMPS)/python $(STAMPS)/protos ## tests without the JVM (under a minute)
 	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n logical -m "not jvm and not long" tests/unit tests/property $(ARGS)
 
 test-long: setup tracing tools ## the full counts that test is too short for: prints kills, lost, repeated, wrong
-	@HYPOTHESIS_PROFILE=long $(MAKE) --no-print-directory --jobs=2 test-with-jvm test-without-jvm \
+	@HYPOTHESIS_PROFILE=long $(MAKE) --no-print-directory --jobs=2 test-with-jvm test-beside \
 	  WITH_JVM="jvm and long" WITHOUT_JVM="not jvm and not cluster" ARGS="--timeout 7200 $(ARGS)"
 
 test-chart: $(STAMPS)/python $(STAMPS)/protos tools ## the chart, its rules and dashboards, the Dockerfiles (seconds)

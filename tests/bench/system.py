@@ -223,7 +223,7 @@ class _Progress(threading.Thread):
 
 
 def _family(service: str, pid: int) -> Iterator[tuple[str, float]]:
-    """The processes of a service, which part each is, and its CPU seconds with those of its children that have ended."""
+    """The processes of a service: which part each is, its CPU seconds and those of its children that have ended."""
     parent = psutil.Process(pid)
     for process in [parent, *parent.children(recursive=True)]:
         try:
