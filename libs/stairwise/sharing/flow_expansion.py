@@ -1,4 +1,4 @@
-"""The changes of SELECT, UNION ALL and EXCEPT over time windows, by positive and negative tuples.
+"""The changes of SELECT, UNION ALL and EXCEPT over windows that report by time, by positive and negative tuples.
 
     SELECT k FROM a [..] EXCEPT SELECT k FROM b [..]
 
@@ -16,8 +16,9 @@
     from           seed 002 section 4.3 (difference: multiplicities go up and down with both windows, Proposition 8);
                    seed 001 sections 3.2.2 and 3.5.2 (STR: negative tuples; calendar queue)
 
-A row is put under the day on which it will leave when it comes (``calendar``): what falls out is the negative tuple,
-and difference, whose results nobody can tell the end of, takes both kinds. Selection and union let them pass.
+A row is put under the day on which it will leave when it comes, or, in a window that counts rows, when the row comes
+that expels it (``operators.passage``): what falls out is the negative tuple, and difference, whose results nobody can
+tell the end of, takes both kinds. Selection and union let them pass.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Query
+from stairwise.cql.query import Input, Query, inputs
 from stairwise.expressions.faults import Faults
 from stairwise.operators.emission import Emissions
-from stairwise.operators.lifetimes import lifetimes
+from stairwise.operators.passage import HIDDEN, CountedPassage, TimePassage, WindowPassage
 from stairwise.sharing.copies import Copies
 from stairwise.sharing.due import Life
 from stairwise.sharing.flow import Flow, FlowBlock
-from stairwise.sharing.roster import own_times, windows_of
+from stairwise.sharing.roster import own_times
 from stairwise.windows.schedule import report_grids
-from stairwise.windows.spec import TimeWindow
+from stairwise.windows.spec import PartitionedWindow, RowsWindow, TimeWindow
 
 
 class FlowExpansion:
@@ -43,22 +44,39 @@ class FlowExpansion:
     def __init__(self, query: Query, life: Life) -> None:
         self.query, self.life = query, life
         self.faults = Faults()
-        self._windows = [window for window in windows_of(query) if isinstance(window, TimeWindow)]
-        self._grids = [grid for window in self._windows for grid in report_grids(window)]
-        self._copies = Copies(query, [window.slide for window in self._windows])
+        sources = list(inputs(query.relation))
+        self._grids = [grid for source in sources for grid in report_grids(source.window)]
+        self._passages = [passage_of(source) for source in sources]
+        self._copies = Copies(query, self._passages)
 
     def expand(self, block: FlowBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
-        for side, flow in enumerate(block.flows):
-            self._add(side, flow)
+        for passage, flow in zip(self._passages, block.flows, strict=True):
+            self._take(passage, flow)
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
         times = times[np.logical_or.reduce([(times - grid.offset) % grid.slide == 0 for grid in self._grids])]
         return self._copies.changes(times) if len(times) else None
 
-    def _add(self, side: int, flow: Flow) -> None:
-        seen = flow.times > self.life.horizon
-        if not seen.any():
-            return
-        mask = pa.array(seen)
-        values = flow.values if seen.all() else [column.filter(mask) for column in flow.values]
-        self._copies.add(side, *lifetimes([self._windows[side]], [flow.times[seen]]), values)
+    def _take(self, passage: WindowPassage, flow: Flow) -> None:
+        flow = flow.above(self.life.horizon)
+        if flow.kept is None:
+            numbers = self._copies.numbers(flow.values, len(flow.times))
+        else:
+            numbers = np.full(len(flow.times), HIDDEN, np.int64)
+            values = [column.filter(pa.array(flow.kept)) for column in flow.values]
+            numbers[flow.kept] = self._copies.numbers(values, int(flow.kept.sum()))
+        passage.take(flow.times, numbers, flow.keys)
+
+
+def passage_of(source: Input) -> WindowPassage:
+    """The way of rows through a window that reports by time."""
+    match source.window:
+        case TimeWindow():
+            return TimePassage(source.window)
+        case RowsWindow():
+            return CountedPassage(source.window, [])
+        case PartitionedWindow():
+            types = {column.name: column.type.arrow for column in source.stream.columns}
+            return CountedPassage(source.window, [types[name] for name in source.window.keys])
+        case _:
+            raise TypeError(f"{source.window} does not report by time")

@@ -38,6 +38,7 @@ from stairwise.operators.lifetimes import lifetimes
 from stairwise.operators.moments import Moments, pieces
 from stairwise.operators.multisets import difference
 from stairwise.operators.pages import concat
+from stairwise.operators.passage import Passage
 from stairwise.operators.preparation import computed, row_expressions
 from stairwise.operators.probe import JoinedInputs
 from stairwise.operators.reports import Reports, block_by
@@ -74,7 +75,9 @@ class JoinExpansion:
         keeps_most = all(2 * window.slide <= window.range for window in windows)
         shows_whole = self._grouping is not None or query.emit is Emit.RSTREAM or (select.distinct and not keeps_most)
         day = min(window.slide for window in windows)
-        self._copies = Copies(query, [day]) if select.distinct and not shows_whole else None
+        self._passage = Passage(day)
+        """The way of the values that are counted."""
+        self._copies = Copies(query, [self._passage]) if select.distinct and not shows_whole else None
         """Of DISTINCT the values are counted, unless most rows change from report to report anyway."""
         self._coming = None if shows_whole else CalendarQueue(day)
         self._going = CalendarQueue(day)
@@ -112,7 +115,8 @@ class JoinExpansion:
             begins, ends, times = begins[shows], ends[shows], [time[shows] for time in times]
         made = computed(self._select, columns, len(begins), self.faults)
         if self._copies is not None:
-            self._copies.add(0, begins, ends, [canonical_column(column) for _, column in made])
+            values = [canonical_column(column) for _, column in made]
+            self._passage.add(begins, ends, self._copies.numbers(values, len(begins)))
             return
         latest = pa.array(np.max(times, axis=0))
         start = self._rows.end

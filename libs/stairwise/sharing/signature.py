@@ -35,7 +35,7 @@ from stairwise.operators.join import fields
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import Duration, Stream, Type
-from stairwise.windows.spec import MultiWindow, TimeWindow
+from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 _ANY_WINDOW = TimeWindow(1, 1)
 """Stands where a signature leaves the windows open."""
@@ -115,45 +115,69 @@ def join_signature_of(query: Query) -> JoinSignature | None:
 
 
 @dataclass(frozen=True)
-class FlowSignature:
-    """What SELECT, UNION ALL and EXCEPT over time windows have to agree in: the rows of each SELECT, and how these are
-    put together."""
+class _Flow:
+    """The rows of one SELECT, and how its window counts them."""
 
-    flows: tuple[tuple[Stream, Expr | None, tuple[Expr, ...]], ...]
+    stream: Stream
+    where: Expr | None
+    values: tuple[Expr, ...]
+    window: Window
+
+
+@dataclass(frozen=True)
+class FlowSignature:
+    """What SELECT, UNION ALL and EXCEPT over windows that report by time have to agree in: the rows of each SELECT, by
+    what its window counts them, and how these are put together."""
+
+    flows: tuple[_Flow, ...]
     shape: str
 
     @property
     def selects(self) -> list[Select]:
-        """What all of its queries read, whatever their windows."""
-        return [_rows_of(stream, where, outputs) for stream, where, outputs in self.flows]
+        """What all of its queries read, whatever their ranges, rows and slides."""
+        return [_rows_of(flow.stream, flow.where, flow.values, flow.window) for flow in self.flows]
 
     @property
     def name(self) -> str:
-        streams = "+".join(dict.fromkeys(f"{stream.name}.{stream.incarnation}" for stream, _, _ in self.flows))
-        rows = [(where, outputs) for _, where, outputs in self.flows]
+        streams = "+".join(dict.fromkeys(f"{flow.stream.name}.{flow.stream.incarnation}" for flow in self.flows))
+        rows = [(flow.where, flow.values, flow.window) for flow in self.flows]
         spelled = f"flow/{streams}/{self.shape}/{rows!r}"
         return f"{streams}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
 
 
-def _rows_of(stream: Stream, where: Expr | None, values: tuple[Expr, ...]) -> Select:
+def _rows_of(stream: Stream, where: Expr | None, values: tuple[Expr, ...], window: Window = _ANY_WINDOW) -> Select:
     outputs = tuple(Output(f"value{i}", value) for i, value in enumerate(values))
-    return Select((Input(stream, _ANY_WINDOW, stream.name),), outputs, where=where)
+    return Select((Input(stream, window, stream.name),), outputs, where=where)
 
 
 def flow_signature_of(query: Query) -> FlowSignature | None:
-    """A query's signature, where it shows the changes of rows that flow through time windows."""
+    """A query's signature, where it shows the changes of rows that flow through windows which report by time."""
     if query.emit is Emit.RSTREAM:
         return None
-    flows: list[tuple[Stream, Expr | None, tuple[Expr, ...]]] = []
+    flows: list[_Flow] = []
     for select in selects(query.relation):
-        plain = len(select.inputs) == 1 and not select.is_grouped
-        if not plain or not isinstance(select.inputs[0].window, TimeWindow):
+        if len(select.inputs) != 1 or select.is_grouped:
             return None
-        if any(output.type is Type.HUGEINT for output in select.outputs):
-            return None  # no table of values holds them
+        window = _any_window_like(select.inputs[0].window)
+        if window is None or any(output.type is Type.HUGEINT for output in select.outputs):
+            return None  # no table of values holds those
         where = None if select.where is None else normalised(select.where)
-        flows.append((select.inputs[0].stream, where, tuple(normalised(output.expr) for output in select.outputs)))
+        values = tuple(normalised(output.expr) for output in select.outputs)
+        flows.append(_Flow(select.inputs[0].stream, where, values, window))
     return FlowSignature(tuple(flows), _shape(query.relation))
+
+
+def _any_window_like(window: Window | None) -> Window | None:
+    """What stands for all windows that count rows alike and report by time; None where it does not."""
+    match window:
+        case TimeWindow():
+            return _ANY_WINDOW
+        case RowsWindow(time_slide=int()):
+            return RowsWindow(1, None, 1)
+        case PartitionedWindow():
+            return PartitionedWindow(window.keys, 1, 1)
+        case _:
+            return None
 
 
 def _shape(relation: Relation) -> str:
