@@ -79,5 +79,5 @@ class LastRows:
     def renumber(self, numbers: Ints) -> None:
         """Give every row the new number of its old one; a negative one stays as it is."""
         at = self._every_place()
-        old = self._rings.places[at]
-        self._rings.places[at] = np.where(old >= 0, numbers[old], old)
+        at = at[self._rings.places[at] >= 0]
+        self._rings.places[at] = numbers[self._rings.places[at]]

@@ -1,11 +1,11 @@
 """Many small arrays in one: each owner has a region of places, which is moved when it becomes too small.
 
-    places   │ 0 0 │ 1 1 1 1 │ · · │ 2 2 │ 3 3 3 3 │             · was a region of owner 3
-    start       0      2               8     10
+places   │ 0 0 │ 1 1 1 1 │ · · │ 2 2 │ 3 3 3 3 │             · was a region of owner 3
+start       0      2               8     10
 
-    answers        the places of many owners at once
-    update         O(1) amortised a place
-    space          at most twice as many places as are in use, and once more as many that are left behind
+answers        the places of many owners at once
+update         O(1) amortised a place
+space          at most twice as many places as are in use, and once more as many that are left behind
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ class Regions:
         """The first places of some owners, so many of each, one owner after the other."""
         return expand_ranges(self.start[owners], count)
 
+    def know(self, owners: int) -> None:
+        """Let there be so many owners, at least."""
+        if owners > len(self.start):
+            more = np.zeros(2 * owners - len(self.start), np.int64)
+            self.start, self.room = np.concatenate([self.start, more]), np.concatenate([self.room, more])
+
     def make_room(self, owners: Ints, needed: Ints, held: Ints) -> None:
         """Let each of some owners, which ascend, have so many places; what it holds in the first ones stays there."""
         if not len(owners):
             return
-        if owners[-1] >= len(self.start):
-            more = np.zeros(2 * int(owners[-1]) + 2 - len(self.start), np.int64)
-            self.start, self.room = np.concatenate([self.start, more]), np.concatenate([self.room, more])
+        self.know(int(owners[-1]) + 1)
         few = self.room[owners] < needed
         if not few.any():
             return

@@ -1,16 +1,16 @@
 """How many copies of each value a query has, counted up and down by rows that enter and leave its windows.
 
-    τ      rows of one SELECT                    copies of k    SELECT    SELECT DISTINCT
-    10     k and k enter                         2              +k +k     +k
-    20     one leaves                            1              −k
-    30     the other leaves                      0              −k        −k
+τ      rows of one SELECT                    copies of k    SELECT    SELECT DISTINCT
+10     k and k enter                         2              +k +k     +k
+20     one leaves                            1              −k
+30     the other leaves                      0              −k        −k
 
-    answers        ISTREAM, DSTREAM and CHANGES from the moves of rows (``operators.passage``)
-    update         changes O(m log m) for m rows that entered or left, whatever the windows hold
-    space          the copies of each value on each side
-    order          report times ascend
-    from           seed 002 section 4.3 (multiplicities); seed 001 section 3.5.2 (delta*: duplicates are eliminated by
-                   counts, and no input is stored)
+answers        ISTREAM, DSTREAM and CHANGES from the moves of rows (``operators.passage``)
+update         changes O(m log m) for m rows that entered or left, whatever the windows hold
+space          the copies of each value on each side
+order          report times ascend
+from           seed 002 section 4.3 (multiplicities); seed 001 section 3.5.2 (delta*: duplicates are eliminated by
+               counts, and no input is stored)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from stairwise.aggregates.contract import Rows
 from stairwise.cql.query import Emit, Except, Query, Relation, Select, Union
 from stairwise.expressions.views import Ints
 from stairwise.operators.answers import ranked
@@ -64,9 +65,9 @@ class Copies:
         self._schema = output_schema(query)
         self._keys = KeyTable([field.type for field in self._schema])
 
-    def numbers(self, values: Sequence[pa.Array], length: int) -> Ints:
-        """The numbers of values in their one spelling: they hold until changes are asked for."""
-        return self._keys.numbers(values, length)
+    def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
+        """The numbers of rows, by their values in the one spelling: they hold until changes are asked for."""
+        return self._keys.numbers(values, len(places.time))
 
     def changes(self, times: Ints) -> Emissions:
         """What changes at some report times, at least one, all behind those that were asked for before."""

@@ -21,12 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from stairwise.aggregates.contract import Rows
 from stairwise.cql.query import Query
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Bools, Ints, bool_values, int64_view
-from stairwise.operators.buffer import TIME, RowBuffer
+from stairwise.operators.buffer import PLACE, TIME, RowBuffer
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.preparation import KEEP, Preparation
@@ -49,24 +51,30 @@ class _State(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows of one SELECT in stream order: their times, and their outputs in the one spelling of each value.
+    """Rows of one SELECT in stream order: their places in it, and their outputs in the one spelling of each value.
 
     Of a window that counts rows, what partitions it, and which rows WHERE keeps where it does not keep all.
     """
 
-    times: Ints
+    places: Rows
     values: list[pa.Array]
     keys: list[pa.Array]
     kept: Bools | None
 
     def above(self, horizon: Instant) -> Flow:
         """The rows that are seen from a horizon."""
-        seen = self.times > horizon
-        if seen.all():
-            return self
-        mask = pa.array(seen)
+        seen = self.places.time > horizon
+        return self if seen.all() else self._only(seen, self.kept)
+
+    def shown(self) -> Flow:
+        """The rows that WHERE keeps."""
+        return self if self.kept is None else self._only(self.kept, None)
+
+    def _only(self, some: Bools, kept: Bools | None) -> Flow:
+        mask = pa.array(some)
         values, keys = ([column.filter(mask) for column in columns] for columns in (self.values, self.keys))
-        return Flow(self.times[seen], values, keys, None if self.kept is None else self.kept[seen])
+        places = Rows(self.places.time[some], self.places.partition[some], self.places.sequence[some])
+        return Flow(places, values, keys, None if kept is None else kept[some])
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,7 @@ class SharedFlow(Rostered):
                 columns = {f"value{i}": column for i, column in enumerate(flow.values)}
                 columns |= {f"key{i}": column for i, column in enumerate(flow.keys)}
                 columns |= {} if flow.kept is None else {KEEP: pa.array(flow.kept)}
-                columns[TIME] = pa.array(flow.times)
+                columns[TIME] = pa.array(flow.places.time)
                 rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
                 yield Report(self.name, last, rows, number)
 
@@ -154,7 +162,8 @@ class SharedFlow(Rostered):
         values = [canonical_column(rows.column(j)) for j in range(len(self._selects[i].outputs))]
         keys = [canonical_column(rows.column(name)) for name in rows.schema.names if name.startswith("w")]
         kept = bool_values(rows.column(KEEP)) if KEEP in rows.schema.names else None
-        return Flow(int64_view(rows.column(TIME)), values, keys, kept)
+        time, partition, sequence = (int64_view(rows.column(name)) for name in PLACE)
+        return Flow(Rows(time, partition.astype(np.int32), sequence), values, keys, kept)
 
     def flush(self) -> None:
         for buffer in self._buffers:

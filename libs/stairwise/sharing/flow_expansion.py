@@ -18,18 +18,19 @@
 
 A row is put under the day on which it will leave when it comes, or, in a window that counts rows, when the row comes
 that expels it (``operators.passage``): what falls out is the negative tuple, and difference, whose results nobody can
-tell the end of, takes both kinds. Selection and union let them pass.
+tell the end of, takes both kinds. Selection and union let them pass; groups add the one kind and take out the other
+(``changing_groups``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-from stairwise.cql.query import Input, Query, inputs
+from stairwise.cql.query import Input, Query, Select, inputs
 from stairwise.expressions.faults import Faults
 from stairwise.operators.emission import Emissions
 from stairwise.operators.passage import HIDDEN, CountedPassage, TimePassage, WindowPassage
+from stairwise.sharing.changing_groups import ChangingGroups
 from stairwise.sharing.copies import Copies
 from stairwise.sharing.due import Life
 from stairwise.sharing.flow import Flow, FlowBlock
@@ -47,7 +48,10 @@ class FlowExpansion:
         sources = list(inputs(query.relation))
         self._grids = [grid for source in sources for grid in report_grids(source.window)]
         self._passages = [passage_of(source) for source in sources]
-        self._copies = Copies(query, self._passages)
+        is_grouped = isinstance(query.relation, Select) and query.relation.is_grouped
+        self._shown = (
+            ChangingGroups(query, self._passages[0], self.faults) if is_grouped else Copies(query, self._passages)
+        )
 
     def expand(self, block: FlowBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
@@ -55,17 +59,14 @@ class FlowExpansion:
             self._take(passage, flow)
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
         times = times[np.logical_or.reduce([(times - grid.offset) % grid.slide == 0 for grid in self._grids])]
-        return self._copies.changes(times) if len(times) else None
+        return self._shown.changes(times) if len(times) else None
 
     def _take(self, passage: WindowPassage, flow: Flow) -> None:
         flow = flow.above(self.life.horizon)
-        if flow.kept is None:
-            numbers = self._copies.numbers(flow.values, len(flow.times))
-        else:
-            numbers = np.full(len(flow.times), HIDDEN, np.int64)
-            values = [column.filter(pa.array(flow.kept)) for column in flow.values]
-            numbers[flow.kept] = self._copies.numbers(values, int(flow.kept.sum()))
-        passage.take(flow.times, numbers, flow.keys)
+        numbers = np.full(len(flow.places.time), HIDDEN, np.int64)
+        shown = flow.shown()
+        numbers[slice(None) if flow.kept is None else flow.kept] = self._shown.numbers(shown.values, shown.places)
+        passage.take(flow.places.time, numbers, flow.keys)
 
 
 def passage_of(source: Input) -> WindowPassage:

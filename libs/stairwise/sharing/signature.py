@@ -35,6 +35,7 @@ from stairwise.operators.join import fields
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import Duration, Stream, Type
+from stairwise.sharing.changing_groups import change_by_group
 from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 _ANY_WINDOW = TimeWindow(1, 1)
@@ -156,13 +157,16 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
         return None
     flows: list[_Flow] = []
     for select in selects(query.relation):
-        if len(select.inputs) != 1 or select.is_grouped:
-            return None
         window = _any_window_like(select.inputs[0].window)
-        if window is None or any(output.type is Type.HUGEINT for output in select.outputs):
-            return None  # no table of values holds those
+        if len(select.inputs) != 1 or window is None:
+            return None
+        if select.is_grouped:
+            if window is _ANY_WINDOW or select is not query.relation or not change_by_group(select):
+                return None  # over time windows groups come from slices
+        elif any(output.type is Type.HUGEINT for output in select.outputs):
+            return None  # no table of values holds them
         where = None if select.where is None else normalised(select.where)
-        values = tuple(normalised(output.expr) for output in select.outputs)
+        values = tuple(normalised(expr) for _, expr in row_expressions(select))
         flows.append(_Flow(select.inputs[0].stream, where, values, window))
     return FlowSignature(tuple(flows), _shape(query.relation))
 
@@ -183,7 +187,7 @@ def _any_window_like(window: Window | None) -> Window | None:
 def _shape(relation: Relation) -> str:
     match relation:
         case Select():
-            return "!" if relation.distinct else "."
+            return "#" if relation.is_grouped else "!" if relation.distinct else "."
         case Union():
             return f"({_shape(relation.left)}+{_shape(relation.right)})"
         case Except():
