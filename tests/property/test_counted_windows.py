@@ -1,16 +1,26 @@
-"""Queries over windows of the last rows share one operator and say what the oracle says."""
+"""Queries over windows of the last rows share one operator and say what the oracle says, whoever comes and goes."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stairwise.cql.query import Query
 from stairwise.cql.script import Catalogue
+from stairwise.expressions.views import int64_view
+from stairwise.operators.contract import Batch, Joined
+from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.sharing.build import shared_signature
-from stairwise.sharing.counted import CountedSignature
+from stairwise.sharing.counted import NUMBER, CountedSignature, by_number
+from stairwise.sharing.due import Life
 from tests.oracle.script import run
+from tests.property.shared import Line, Shared, Visits, alone, batches_of, drive, inside, watermarks_of
 from tests.unit.local.lines import engine_lines
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts LATENESS 3ms;"
@@ -54,3 +64,60 @@ def test_windows_of_rows_give_the_oracles_lines(
     (signature,) = {shared_signature(query) for query in catalogue.queries.values()}
     assert isinstance(signature, CountedSignature)
     assert engine_lines(script, messages, chance=chance, remake=remake) == run(script, messages)
+
+
+class SharedRows(Shared):
+    """Some queries join where the rows are not numbered yet: other partitions had come further."""
+
+    def __init__(self, queries: Sequence[Query], chance: random.Random) -> None:
+        super().__init__(queries, chance)
+        self.spans = {query.name: (DAWN, DUSK) for query in queries}
+        """After which instant each query reports, and until when."""
+
+    def join(self, query: Query, after: Instant) -> None:
+        after += self._chance.choice((0, 0, 2, 5)) if after > DAWN else 0
+        self.spans[query.name] = (after, DUSK)
+        super().join(query, after)
+
+    def leave(self, query: Query, after: Instant) -> None:
+        self.spans[query.name] = (self.spans[query.name][0], after)
+        super().leave(query, after)
+
+
+def by_rows(query: Query, batches: Sequence[Batch], span: tuple[Instant, Instant], horizon: int) -> list[Line]:
+    """The lines of a query alone over rows whose times are their numbers."""
+    rows = pa.Table.from_batches([batch.rows for batch in batches]).combine_chunks().to_batches()[0]
+    rows = rows.take(pa.array(np.argsort(int64_view(rows.column(0)), kind="stable")))
+    times, numbers = int64_view(rows.column(0)), np.arange(1, rows.num_rows + 1)
+    numbered = pa.RecordBatch.from_arrays([*rows.columns, pa.array(numbers)], names=[*rows.schema.names, NUMBER])
+    after, until = (0 if at == DAWN else int(np.searchsorted(times, at, side="right")) for at in span)
+    one = by_number(query)
+    joined = None if span[0] == DAWN else Joined(one, after, horizon)
+    lines = alone(one, [Batch("s", 0, numbered, numbers, 1, len(numbers))], joined)
+    return [{**line, "time": int(times[line["time"] - 1])} for line in inside(Life(after, until), lines)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 12), st.sampled_from("ab"), st.none() | st.integers(-2, 2)), max_size=40),
+    windows,
+    st.sampled_from(SELECTS),
+    st.randoms(use_true_random=False),
+)
+def test_queries_that_come_and_go_say_what_they_say_alone(
+    values: list[tuple[int, str, int | None]], windows: list[tuple[int, int, str]], select: str, chance: random.Random
+) -> None:
+    catalogue = Catalogue()
+    catalogue.execute(STREAM)
+    for i, (n, m, emit) in enumerate(windows):
+        catalogue.execute(f"CREATE QUERY q{i} AS {select.format(f'ROWS {n} SLIDE {m}')} EMIT {emit};")
+    queries = list(catalogue.queries.values())
+    stream = catalogue.streams["s"]
+    batches = batches_of(stream, [(4 * i // 3 + row[0], *row[1:]) for i, row in enumerate(values)])  # type: ignore[misc]
+    if not batches:
+        return
+    shared = SharedRows(queries[:1], chance)
+    drive(shared, batches, watermarks_of(batches, [stream]), Visits(queries[1:], len(batches), chance))
+    for query in queries:
+        if query.name in shared.spans:
+            horizon = shared.expansions[query.name].life.horizon
+            assert shared.lines[query.name] == by_rows(query, batches, shared.spans[query.name], horizon)
