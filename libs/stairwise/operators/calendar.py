@@ -34,10 +34,9 @@ class CalendarQueue:
     def __init__(self, day: Duration) -> None:
         self._day = day
         self._days: dict[int, list[tuple[Ints, Ints]]] = {}
-        self._count = 0
 
     def __len__(self) -> int:
-        return self._count
+        return sum(len(times) for entries in self._days.values() for times, _ in entries)
 
     def numbers(self) -> Ints:
         """The numbers of all entries."""
@@ -52,7 +51,6 @@ class CalendarQueue:
     def push(self, times: Ints, numbers: Ints) -> None:
         if not len(times):
             return
-        self._count += len(times)
         day = times // self._day
         first = int(day.min())
         if first == int(day.max()):
@@ -83,6 +81,5 @@ class CalendarQueue:
                     self._days[day] = [(times[later], numbers[later])]
                     times, numbers = times[~later], numbers[~later]
             found.append((times, numbers))
-            self._count -= len(times)
         none = np.zeros(0, np.int64)
         return np.concatenate([none, *(t for t, _ in found)]), np.concatenate([none, *(n for _, n in found)])

@@ -31,11 +31,6 @@ class LastRows:
         self._rings = Regions(rows)
         self._came = np.zeros(0, np.int64)
         """By partition, how many rows have come."""
-        self._held = 0
-
-    def __len__(self) -> int:
-        """How many rows are held."""
-        return self._held
 
     def push(self, partition: Ints, numbers: Ints) -> tuple[Ints, Ints]:
         """Rows come, each of a partition. Gives the numbers of those that go, and for whom: places among the new."""
@@ -60,7 +55,6 @@ class LastRows:
         stays = ordinal >= came + np.repeat(size, size) - self._most
         self._rings.places[self._at(part[stays], ordinal[stays])] = number[stays]
         self._came[mine] += size
-        self._held += len(numbers) - len(goes)
         return goes, row[for_whom]
 
     def _at(self, partition: Ints, ordinal: Ints) -> Ints:

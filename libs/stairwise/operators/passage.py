@@ -49,10 +49,6 @@ class Passage:
         """``day``: about how far apart reports are."""
         self._coming, self._going = CalendarQueue(day), CalendarQueue(day)
 
-    def __len__(self) -> int:
-        """About how many rows are on their way."""
-        return len(self._going)
-
     def add(self, begins: Ints, ends: Ints, numbers: Ints) -> None:
         shows = begins < ends
         self._coming.push(begins[shows], numbers[shows])
@@ -98,9 +94,6 @@ class CountedPassage(Passage):
         self._slide = slide
         self._partitions = KeyTable(types)
         self._last = LastRows(window.rows)
-
-    def __len__(self) -> int:
-        return len(self._going) + len(self._last)
 
     def take(self, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
         """Rows in stream order, each with its partition. One that goes does so at the first report that shows why."""

@@ -116,6 +116,8 @@ class ChangingGroups:
         """By group its rows, where partials do not tell what is left when some leave."""
         self._groups = 0
         """How many groups have rows."""
+        self._kept = 0
+        """How many rows were kept when they were last looked through."""
         self._has_begun = False
 
     def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
@@ -237,8 +239,9 @@ class ChangingGroups:
 
     def _forget(self) -> None:
         """Forget rows that have left, partials that were replaced and groups without rows, when they are many."""
-        if len(self._rows) > 2 * len(self._passage) + _MANY:
+        if len(self._rows) > 2 * self._kept + _MANY:
             numbers = self._rows.keep(np.unique(self._passage.numbers()))
+            self._kept = len(self._rows)
             self._passage.renumber(numbers)
             if self._bags is not None:
                 self._bags.renumber(numbers)

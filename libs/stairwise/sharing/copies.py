@@ -64,6 +64,7 @@ class Copies:
         self._sides = [_Side(passage) for passage in passages]
         self._schema = output_schema(query)
         self._keys = KeyTable([field.type for field in self._schema])
+        self._kept = 0
 
     def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
         """The numbers of rows, by their values in the one spelling: they hold until changes are asked for."""
@@ -106,21 +107,22 @@ class Copies:
         return self._emissions(times, value, at, change)
 
     def _emissions(self, times: Ints, value: Ints, report: Ints, change: Ints) -> Emissions:
-        index = pa.array(np.repeat(value, np.abs(change)))
-        columns = [column.take(index) for column in self._keys.all_columns()]
+        value = np.repeat(value, np.abs(change))
+        columns = self._keys.columns(value)
         report, diff = np.repeat(report, np.abs(change)), np.repeat(np.sign(change), np.abs(change))
-        order = np.lexsort([ranked(columns, len(index)), diff, report])
+        order = np.lexsort([ranked(columns, len(value)), diff, report])
         at = pa.array(order)
         rows = pa.RecordBatch.from_arrays([column.take(at) for column in columns], schema=self._schema)
         ordinals = np.zeros(len(order), np.int64)
         return Emissions(times[report[order]], ordinals, diff[order].astype(np.int8), rows, len(times))
 
     def _forget(self) -> None:
-        """Forget the values that no window holds or will hold, when they are most of all."""
-        rows = sum(len(side.passage) for side in self._sides)
-        if len(self._keys) <= 4 * rows + _MANY:
+        """Forget the values that no window holds or will hold, when there are twice as many as after the last time."""
+        if len(self._keys) <= 2 * self._kept + _MANY:
             return
-        used = np.unique(np.concatenate([side.passage.numbers() for side in self._sides]))
+        parts = [part for side in self._sides for part in (side.passage.numbers(), np.flatnonzero(side.copies))]
+        used = np.unique(np.concatenate(parts))
+        self._kept = len(used)
         numbers = self._keys.keep(used)
         for side in self._sides:
             side.renumber(numbers, used)
