@@ -96,7 +96,7 @@ class KeyTable:
         if len(sizes) == 1:
             return _taken([chunks[0] for chunks in self._chunks], numbers)
         names = [str(i) for i in range(len(self._types))]
-        batches = [pa.RecordBatch.from_arrays(columns, names=names) for columns in zip(*self._chunks, strict=True)]
+        batches = [pa.RecordBatch.from_arrays([*row], names=names) for row in zip(*self._chunks, strict=True)]
         return list(take(np.cumsum([0, *sizes[:-1]]), batches, numbers).columns)
 
     def _join_chunks(self) -> list[int]:

@@ -17,7 +17,7 @@ What is above a window (copies of values, groups) takes moves, and never asks wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,19 @@ class Moves(NamedTuple):
     diff: Ints
 
 
+class Way(Protocol):
+    """Rows that move, whether as they came or joined with others."""
+
+    def moves(self, times: Ints) -> Moves:
+        """What moves up to the last of some report times, at least one, all behind those that were asked for before."""
+
+    def numbers(self) -> Ints:
+        """Of all rows that have not left and will move under the same number, some of them perhaps more than once."""
+
+    def renumber(self, numbers: Ints) -> None:
+        """Give every row the new number of its old one."""
+
+
 class Passage:
     """Rows of which it is known from when on and until when they show."""
 
@@ -55,7 +68,6 @@ class Passage:
         self._going.push(ends[shows], numbers[shows])
 
     def moves(self, times: Ints) -> Moves:
-        """What moves up to the last of some report times, at least one, all behind those that were asked for before."""
         entered, came = self._coming.pop(int(times[-1]))
         left, went = self._going.pop(int(times[-1]))
         report = np.searchsorted(times, np.concatenate([entered, left]), side="left")
@@ -63,7 +75,6 @@ class Passage:
         return Moves(np.concatenate([came, went]), report, diff)
 
     def numbers(self) -> Ints:
-        """Of all rows that have not left, some of them perhaps more than once."""
         return self._going.numbers()
 
     def renumber(self, numbers: Ints) -> None:

@@ -38,7 +38,7 @@ from stairwise.operators.expansion import changes
 from stairwise.operators.grouping import Grouping, Partials
 from stairwise.operators.join import expand_ranges
 from stairwise.operators.keys import KeyTable
-from stairwise.operators.passage import Moves, Passage
+from stairwise.operators.passage import Moves, Way
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.row_log import RowLog
 from stairwise.schema import Type
@@ -60,6 +60,11 @@ def change_by_group(select: Select) -> bool:
         return False
     shown = {output.expr.index for output in select.outputs if isinstance(output.expr, Field)}
     return shown.issuperset(range(len(select.keys)))
+
+
+def is_subtractable(select: Select) -> bool:
+    """Can rows that leave be taken out of its groups, whichever rows these were?"""
+    return Partials(select).is_subtractable
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class _Touched:
 class ChangingGroups:
     """What a grouped query shows of rows of which it is known when they enter and leave."""
 
-    def __init__(self, query: Query, passage: Passage, faults: Faults) -> None:
+    def __init__(self, query: Query, passage: Way, faults: Faults) -> None:
         """``passage`` is the way of the rows, which stand there under the numbers that they get here."""
         select = query.relation
         assert isinstance(select, Select)

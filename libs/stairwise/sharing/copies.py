@@ -28,7 +28,7 @@ from stairwise.operators.chains import in_order
 from stairwise.operators.emission import Emissions
 from stairwise.operators.expansion import output_schema
 from stairwise.operators.keys import KeyTable
-from stairwise.operators.passage import Moves, Passage
+from stairwise.operators.passage import Moves, Way
 
 _MANY = 4096
 
@@ -36,7 +36,7 @@ _MANY = 4096
 class _Side:
     """One SELECT: the way of its rows through its window, and how many copies of each value are in it."""
 
-    def __init__(self, passage: Passage) -> None:
+    def __init__(self, passage: Way) -> None:
         self.passage = passage
         self.copies = np.zeros(0, np.int64)
 
@@ -58,7 +58,7 @@ class _Side:
 class Copies:
     """What a query shows of the rows of its SELECTs, of each of which it is known when it will show."""
 
-    def __init__(self, query: Query, passages: Sequence[Passage]) -> None:
+    def __init__(self, query: Query, passages: Sequence[Way]) -> None:
         """``passages``: the way of the rows of each SELECT, which stand there under the numbers of their values."""
         self.query = query
         self._sides = [_Side(passage) for passage in passages]

@@ -19,7 +19,7 @@
 A row is put under the day on which it will leave when it comes, or, in a window that counts rows, when the row comes
 that expels it (``operators.passage``): what falls out is the negative tuple, and difference, whose results nobody can
 tell the end of, takes both kinds. Selection and union let them pass; groups add the one kind and take out the other
-(``changing_groups``).
+(``changing_groups``). Of a join, rows that move are joined with the others first (``operators.moving_join``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import numpy as np
 from stairwise.cql.query import Input, Query, Select, inputs
 from stairwise.expressions.faults import Faults
 from stairwise.operators.emission import Emissions
-from stairwise.operators.passage import HIDDEN, CountedPassage, TimePassage, WindowPassage
+from stairwise.operators.moving_join import MovingJoin, Numbering
+from stairwise.operators.passage import HIDDEN, CountedPassage, TimePassage, Way, WindowPassage
 from stairwise.sharing.changing_groups import ChangingGroups
 from stairwise.sharing.copies import Copies
 from stairwise.sharing.due import Life
@@ -48,24 +49,32 @@ class FlowExpansion:
         sources = list(inputs(query.relation))
         self._grids = [grid for source in sources for grid in report_grids(source.window)]
         self._passages = [passage_of(source) for source in sources]
-        is_grouped = isinstance(query.relation, Select) and query.relation.is_grouped
-        self._shown = (
-            ChangingGroups(query, self._passages[0], self.faults) if is_grouped else Copies(query, self._passages)
-        )
+        relation = query.relation
+        join = None
+        if isinstance(relation, Select) and len(sources) > 1:
+            join = MovingJoin(relation, self._passages, self.faults)
+        ways: list[Way] = [*self._passages] if join is None else [join]
+        is_grouped = isinstance(relation, Select) and relation.is_grouped
+        self._shown = ChangingGroups(query, ways[0], self.faults) if is_grouped else Copies(query, ways)
+        self._numberings: list[Numbering] = [self._shown.numbers] * len(sources)
+        """Who gives numbers to the rows of each input."""
+        if join is not None:
+            join.number_by(self._shown.numbers)
+            self._numberings = [one.numbers for one in join.inputs]
 
     def expand(self, block: FlowBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
-        for passage, flow in zip(self._passages, block.flows, strict=True):
-            self._take(passage, flow)
+        for passage, numbering, flow in zip(self._passages, self._numberings, block.flows, strict=True):
+            self._take(passage, numbering, flow)
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
         times = times[np.logical_or.reduce([(times - grid.offset) % grid.slide == 0 for grid in self._grids])]
         return self._shown.changes(times) if len(times) else None
 
-    def _take(self, passage: WindowPassage, flow: Flow) -> None:
+    def _take(self, passage: WindowPassage, numbering: Numbering, flow: Flow) -> None:
         flow = flow.above(self.life.horizon)
         numbers = np.full(len(flow.places.time), HIDDEN, np.int64)
         shown = flow.shown()
-        numbers[slice(None) if flow.kept is None else flow.kept] = self._shown.numbers(shown.values, shown.places)
+        numbers[slice(None) if flow.kept is None else flow.kept] = numbering(shown.values, shown.places)
         passage.take(flow.places.time, numbers, flow.keys)
 
 

@@ -14,7 +14,7 @@ Filters are compared after normalisation, so that spelling does not keep queries
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stairwise.cql.query import (
     Call,
@@ -31,11 +31,12 @@ from stairwise.cql.query import (
     selects,
 )
 from stairwise.operators.frequent import asks_for_sub_windows
-from stairwise.operators.join import fields
+from stairwise.operators.join import Condition, fields
+from stairwise.operators.moving_join import asked_columns
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import Duration, Stream, Type
-from stairwise.sharing.changing_groups import change_by_group
+from stairwise.sharing.changing_groups import change_by_group, is_subtractable
 from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 _ANY_WINDOW = TimeWindow(1, 1)
@@ -155,6 +156,8 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
     """A query's signature, where it shows the changes of rows that flow through windows which report by time."""
     if query.emit is Emit.RSTREAM:
         return None
+    if isinstance(query.relation, Select) and len(query.relation.inputs) > 1:
+        return _join_flows(query.relation)
     flows: list[_Flow] = []
     for select in selects(query.relation):
         window = _any_window_like(select.inputs[0].window)
@@ -163,12 +166,47 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
         if select.is_grouped:
             if window is _ANY_WINDOW or select is not query.relation or not change_by_group(select):
                 return None  # over time windows groups come from slices
-        elif any(output.type is Type.HUGEINT for output in select.outputs):
-            return None  # no table of values holds them
+        elif not _has_tabled_values(select):
+            return None
         where = None if select.where is None else normalised(select.where)
         values = tuple(normalised(expr) for _, expr in row_expressions(select))
         flows.append(_Flow(select.inputs[0].stream, where, values, window))
     return FlowSignature(tuple(flows), _shape(query.relation))
+
+
+def _join_flows(select: Select) -> FlowSignature | None:
+    """The rows of each input of a join: by the columns that are asked for, and what asks an input alone."""
+    tells = change_by_group(select) and is_subtractable(select) if select.is_grouped else _has_tabled_values(select)
+    windows = [_any_window_like(source.window) for source in select.inputs]
+    if not tells:
+        return None
+    condition = Condition(select)
+    asked = asked_columns(select, condition)
+    flows: list[_Flow] = []
+    for i, (source, window) in enumerate(zip(select.inputs, windows, strict=True)):
+        if window is None:
+            return None
+        start, names = condition.starts[i], source.stream.columns
+        own = [c.expr for c in condition.conjuncts if c.inputs == {i} or (not c.inputs and i == 0)]
+        where = None if not own else normalised(_moved(Call("and", tuple(own), Type.BOOLEAN), start))
+        values = tuple(Field(j - start, names[j - start].name, names[j - start].type) for j in asked[i])
+        flows.append(_Flow(source.stream, where, values, window))
+    several = [normalised(c.expr) for c in condition.conjuncts if len(c.inputs) > 1]
+    return FlowSignature(tuple(flows), f"{_shape(select)}{several!r}")
+
+
+def _moved(expr: Expr, start: int) -> Expr:
+    """The same over the columns of one input, which begin at a place of an input row."""
+    if isinstance(expr, Field):
+        return replace(expr, index=expr.index - start)
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(_moved(arg, start) for arg in expr.args))
+    return expr
+
+
+def _has_tabled_values(select: Select) -> bool:
+    """Can a table hold what it selects?"""
+    return not any(output.type is Type.HUGEINT for output in select.outputs)
 
 
 def _any_window_like(window: Window | None) -> Window | None:
