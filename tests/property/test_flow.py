@@ -123,6 +123,8 @@ def forgetful() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (changing_groups, copies, key_index, moving_join):
             patch.setattr(module, "_MANY", -(10**6))
+        patch.setattr(moving_join, "_FEW", 2)
+        patch.setattr(changing_groups, "WORK", 3)
         yield
 
 

@@ -39,12 +39,15 @@ from stairwise.operators.cells import canonical_column
 from stairwise.operators.join import Condition, fields
 from stairwise.operators.key_index import KeyIndex
 from stairwise.operators.links import Equalities
-from stairwise.operators.passage import Moves, WindowPassage
+from stairwise.operators.passage import Moves, WindowPassage, together
 from stairwise.operators.preparation import computed, row_expressions
 from stairwise.operators.row_log import RowLog
 
 _MANY = 4096
 """Up to so many rows are not looked through for those that have left."""
+
+_FEW = 1024
+"""So many rows may move in a block of reports, or as many as are there: else most would never have met."""
 
 _BEFORE, _BEHIND = -1, 2**62
 """A row that is there when a block of reports begins, and one that is there when it ends."""
@@ -58,12 +61,11 @@ class _Input:
 
     def __init__(self, schema: pa.Schema, passage: WindowPassage) -> None:
         self._rows = RowLog(schema)
-        self._schema, self._passage = schema, passage
+        self._schema, self.passage = schema, passage
         self._kept = 0
         self._indexes: dict[tuple[Expr, ...], KeyIndex] = {}
         self.begin, self.end = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """By row, the reports of the block at which it enters and leaves."""
-        self._moves = Moves(*(np.zeros(0, np.int64) for _ in range(3)))
 
     def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
         """The numbers of new rows, under which they stand in their passage."""
@@ -80,9 +82,8 @@ class _Input:
             columns[int(name)] = column
         return columns, int64_view(taken.column(TIME))
 
-    def begin_block(self, times: Ints, width: int) -> Ints:
+    def begin_block(self, moves: Moves, width: int) -> Ints:
         """Let rows enter; those that leave are still there. Gives those that move."""
-        self._moves = moves = self._passage.moves(times)
         more = len(self._rows) - len(self.begin)
         if more > 0:
             self.begin = np.concatenate([self.begin, np.full(2 * more, _BEFORE, np.int64)])
@@ -99,16 +100,19 @@ class _Input:
         """Which rows do not move in this block."""
         return np.asarray((self.begin[rows] == _BEFORE) & (self.end[rows] == _BEHIND))
 
-    def end_block(self) -> None:
-        moved = self._moves.number
-        left = moved[self._moves.diff < 0]
+    def end_block(self, moves: Moves) -> None:
+        """Let rows leave."""
+        left = moves.number[moves.diff < 0]
         for index in self._indexes.values():
             index.remove(left)
-        self.begin[moved], self.end[moved] = _BEFORE, _BEHIND
+        self.begin[moves.number], self.end[moves.number] = _BEFORE, _BEHIND
+
+    def forget(self) -> None:
+        """Forget rows that have left, when there are many."""
         if len(self._rows) > 2 * self._kept + _MANY:
-            numbers = self._rows.keep(np.unique(self._passage.numbers()))
+            numbers = self._rows.keep(np.unique(self.passage.numbers()))
             self._kept = len(self._rows)
-            self._passage.renumber(numbers)
+            self.passage.renumber(numbers)
             for index in self._indexes.values():
                 index.renumber(numbers)
 
@@ -131,6 +135,8 @@ class MovingJoin:
         for order in self._orders:
             for other, exprs, _ in order:
                 self.inputs[other].index(exprs)
+        self._there = 0
+        """How many rows are in the windows."""
         self._numbering: Numbering | None = None
 
     def number_by(self, numbering: Numbering) -> None:
@@ -145,7 +151,21 @@ class MovingJoin:
 
     def moves(self, times: Ints) -> Moves:
         """What comes about and what ceases up to the last of some report times, all behind those asked for before."""
-        moved = [one.begin_block(times, self._width) for one in self.inputs]
+        moves = [one.passage.moves(times).by_report() for one in self.inputs]
+        before = np.cumsum(np.bincount(np.concatenate([own.report for own in moves]), minlength=len(times)))
+        parts, start = [], 0
+        while start < len(times):
+            most = before[start] + max(_FEW, self._there)
+            stop = max(start + 1, int(np.searchsorted(before, most, side="right")))
+            parts.append(self._block([own.between(start, stop) for own in moves]))
+            start = stop
+        for one in self.inputs:
+            one.forget()
+        return together(parts)
+
+    def _block(self, moves: list[Moves]) -> Moves:
+        """What moves at some reports."""
+        moved = [one.begin_block(own, self._width) for one, own in zip(self.inputs, moves, strict=True)]
         found = [self._found(i, rows) for i, rows in enumerate(moved)]
         joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
         begin = np.max([one.begin[rows] for one, rows in zip(self.inputs, joined, strict=True)], axis=0)
@@ -153,8 +173,9 @@ class MovingJoin:
         comes, ceases = (begin != _BEFORE) & (begin < end), (begin == _BEFORE) & (end != _BEHIND)
         new, fresh = self._numbered(joined, np.flatnonzero(comes), self._faults)
         old, gone = self._numbered(joined, np.flatnonzero(ceases), Faults())
-        for one in self.inputs:
-            one.end_block()
+        for one, own in zip(self.inputs, moves, strict=True):
+            one.end_block(own)
+            self._there += int(own.diff.sum())
         brief = end[new] != _BEHIND
         number = np.concatenate([fresh, fresh[brief], gone])
         report = np.concatenate([begin[new], end[new[brief]], end[old]])

@@ -41,6 +41,20 @@ class Moves(NamedTuple):
     report: Ints
     diff: Ints
 
+    def by_report(self) -> Moves:
+        order = np.argsort(self.report, kind="stable")
+        return Moves(*(column[order] for column in self))
+
+    def between(self, start: int, stop: int) -> Moves:
+        """Those at reports start ≤ i < stop, of moves that stand by report."""
+        low, high = np.searchsorted(self.report, [start, stop])
+        return Moves(*(column[low:high] for column in self))
+
+
+def together(parts: Sequence[Moves]) -> Moves:
+    """One after the other; there must be at least one."""
+    return parts[0] if len(parts) == 1 else Moves(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
 
 class Way(Protocol):
     """Rows that move, whether as they came or joined with others."""

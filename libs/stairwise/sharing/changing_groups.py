@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,9 @@ from stairwise.schema import Type
 
 _MANY = 4096
 """Up to so many rows, partials and groups are not looked through for those that nobody needs any more."""
+
+WORK = 200_000
+"""About how many rows are taken together where groups are computed anew."""
 
 _OF_REPORT_TIME = "REGR_INTERCEPT"
 """It changes from report to report though no row moves."""
@@ -92,10 +96,10 @@ class _Touched:
         return np.append(self.first[1:], True)[: len(self)]
 
     def between(self, group: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """Where the pairs of a group begin that lie at or above one report and below another, and how many they are."""
+        """Where the pairs of a group begin that lie at or above one report and below another, and where they end."""
         words = self.group * self.reports + self.report
         start = np.searchsorted(words, group * self.reports + begin)
-        return start, np.maximum(np.searchsorted(words, group * self.reports + end) - start, 0)
+        return start, np.maximum(np.searchsorted(words, group * self.reports + end), start)
 
 
 class ChangingGroups:
@@ -200,12 +204,21 @@ class ChangingGroups:
         group, number, begin = group[order], number[order], begin[order]
         end = np.full(len(number), touched.reports, np.int64)
         end[np.searchsorted(number, moves.number[leaves])] = moves.report[leaves]
-        start, count = touched.between(group, begin, end)
-        rows = self._rows.take(np.repeat(number, count))
         stays = np.flatnonzero(end == touched.reports)
         stays = stays[np.argsort(group[stays], kind="stable")]
         bags.put(groups, group[stays], number[stays])
-        return self._partials.lift(rows, _places(rows), expand_ranges(start, count), len(touched))
+        start, stop = touched.between(group, begin, end)
+        edges = np.bincount(start, minlength=len(touched) + 1) - np.bincount(stop, minlength=len(touched) + 1)
+        piece = np.cumsum(np.cumsum(edges)[:-1]) // WORK
+        bounds = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(touched)]
+        parts = [self._summed_up(number, start, stop, *bound) for bound in pairwise(bounds)]
+        return [pa.concat_arrays(columns) for columns in zip(*parts, strict=True)]
+
+    def _summed_up(self, number: Ints, start: Ints, stop: Ints, low: int, high: int) -> list[pa.Array]:
+        """The partials of the pairs low ≤ i < high, from rows each of which counts in those from start to stop."""
+        start, stop = np.clip(start, low, high), np.clip(stop, low, high)
+        rows = self._rows.take(np.repeat(number, stop - start))
+        return self._partials.lift(rows, _places(rows), expand_ranges(start - low, stop - start), high - low)
 
     def _before(self, touched: _Touched, after: list[pa.Array], held: Ints) -> tuple[list[pa.Array], Bools]:
         """The partial of each group before each of these reports, and whether it was in the answer then."""
