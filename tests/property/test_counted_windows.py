@@ -15,8 +15,10 @@ from stairwise.cql.query import Query
 from stairwise.cql.script import Catalogue
 from stairwise.expressions.views import int64_view
 from stairwise.operators.contract import Batch, Joined
+from stairwise.operators.lines import line_dicts
+from stairwise.operators.store import MemoryStore
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.sharing.build import shared_signature
+from stairwise.sharing.build import shared_expansion, shared_operator, shared_signature
 from stairwise.sharing.counted import NUMBER, CountedSignature, by_number
 from stairwise.sharing.due import Life
 from tests.oracle.script import run
@@ -121,3 +123,34 @@ def test_queries_that_come_and_go_say_what_they_say_alone(
         if query.name in shared.spans:
             horizon = shared.expansions[query.name].life.horizon
             assert shared.lines[query.name] == by_rows(query, batches, shared.spans[query.name], horizon)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from("ab"), st.none() | st.integers(-2, 2)), max_size=20),
+    st.tuples(st.integers(1, 6), st.integers(1, 7), st.sampled_from(EMITS)),
+    st.sampled_from(SELECTS),
+    st.integers(1, 20),
+)
+def test_the_first_query_of_a_signature_may_join_late(
+    values: list[tuple[int, str, int | None]], window: tuple[int, int, str], select: str, before: int
+) -> None:
+    """Then some rows came before without being inserted, and rows up to its horizon have no number."""
+    n, m, emit = window
+    catalogue = Catalogue()
+    catalogue.execute(f"{STREAM} CREATE QUERY q AS {select.format(f'ROWS {n} SLIDE {m}')} EMIT {emit};")
+    stream, query = catalogue.streams["s"], catalogue.queries["q"]
+    batches = batches_of(stream, [(100 + i + row[0], *row[1:]) for i, row in enumerate(values)])  # type: ignore[misc]
+    joined = Joined(query, 98, 102, {"s": before})
+    signature = shared_signature(query)
+    assert signature is not None
+    operator = shared_operator(signature, [], MemoryStore())
+    operator.plan(joined)
+    expansion = shared_expansion(signature, query, operator.life("q"))
+    lines: list[Line] = []
+    for batch, watermark in zip([*batches, None], [*watermarks_of(batches, [stream]), DUSK], strict=True):
+        if batch is not None:
+            operator.insert(batch)
+        for block in operator.advance_blocks(watermark):
+            emitted = expansion.expand(block)
+            lines += [] if emitted is None else line_dicts("q", emitted)
+    assert lines == alone(query, batches, joined)
