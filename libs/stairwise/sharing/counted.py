@@ -165,7 +165,8 @@ class SharedCounted:
         page = store.get(_COUNT)
         state = _State(0, DAWN, []) if page is None else msgspec.msgpack.decode(page, type=_State)
         self._known = {query.name: query for query in queries}
-        self._pending = [_Joining(self._known[name], *when) for name, *when in state.pending if name in self._known]
+        pending = [entry for entry in state.pending if entry[0] in self._known]
+        self._pending = [_Joining(self._known[name], after, misses) for name, after, misses in pending]
         """Queries that join where rows are not numbered yet, in their order."""
         waiting = {joining.query.name for joining in self._pending}
         numbered = [by_number(query) for query in queries if query.name not in waiting]
