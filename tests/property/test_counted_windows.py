@@ -121,7 +121,8 @@ def test_queries_that_come_and_go_say_what_they_say_alone(
     drive(shared, batches, watermarks_of(batches, [stream]), Visits(queries[1:], len(batches), chance))
     for query in queries:
         if query.name in shared.spans:
-            horizon = shared.expansions[query.name].life.horizon
+            life = shared.expansions[query.name].life
+            horizon = 0 if life.horizon == DUSK else life.horizon  # one that has not been due is not told
             assert shared.lines[query.name] == by_rows(query, batches, shared.spans[query.name], horizon)
 
 
