@@ -1,4 +1,5 @@
-"""Duplicate elimination and joins: what 1,000 windows of one signature cost beside one, and how results expire.
+"""Duplicate elimination and joins: what 1,000 windows of one signature cost beside one, what changes cost, and how
+results expire.
 
 Batches of 16,384 rows go into one shared operator, which is advanced after each; what it publishes are the appearances
 of values and the joined rows, each once with its time stamps, from which every query takes its own. Rates are rows per
@@ -16,13 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stairwise.cql.query import Query
 from stairwise.cql.script import Catalogue
+from stairwise.operators.build import operator_for
 from stairwise.operators.calendar import CalendarQueue
 from stairwise.operators.chains import Chains
 from stairwise.operators.contract import Batch
+from stairwise.operators.expansion import Expansion
 from stairwise.operators.negatives import ResultsByKey
 from stairwise.operators.store import MemoryStore
-from stairwise.sharing.build import SharedOperator, shared_operator, shared_signature
+from stairwise.sharing.build import SharedOperator, shared_expansion, shared_operator, shared_signature
 from stairwise.sharing.distinct import SharedDistinct
 from stairwise.sharing.distinct_expansion import DistinctExpansion
 from stairwise.sharing.join import SharedJoin
@@ -184,6 +188,96 @@ def changes_goal() -> Goal:
     return Goal("changes of a set of 100,000 values that stay, 100,000 rows a report", "≤ 10 ms", figure, large <= 0.01)
 
 
+# ── changes over windows that count rows ─────────────────────────────────────────────────────────────────────
+
+MOVING = 1_000
+"""Rows that come between two reports."""
+HELD = 10
+"""Rows of each partition in the window."""
+MOVING_SELECTS = {
+    "rows": "SELECT k, x FROM a [{}]",
+    "DISTINCT": "SELECT DISTINCT x FROM a [{}]",
+    "sums by key": "SELECT k, COUNT(*), SUM(x) FROM a [{}] GROUP BY k",
+    "a join of rows": "SELECT a.x, b.y FROM a [{}] a JOIN b [PARTITION BY k ROWS 1 SLIDE 1 SECOND] b ON a.k = b.k",
+}
+
+
+def moving_query(select: str) -> Query:
+    catalogue = Catalogue()
+    window = f"PARTITION BY k ROWS {HELD} SLIDE 1 SECOND"
+    catalogue.execute(f"{STREAMS}CREATE QUERY q AS {select.format(window)} EMIT CHANGES;")
+    return catalogue.queries["q"]
+
+
+def moving_rounds(partitions: int, streams: Sequence[str], reports: int) -> Iterator[list[Batch]]:
+    """One report with as many rows as the window holds, then some with a few rows of random partitions each."""
+    chance = np.random.default_rng(1)
+    names = pa.array([f"key{i:07d}" for i in range(partitions)])
+    filling = np.tile(np.arange(partitions), HELD)
+    sequence = np.arange(len(filling))
+    for number, keys in enumerate([filling, *(chance.integers(0, partitions, MOVING) for _ in range(reports))]):
+        times = np.full(len(keys), START + 1_000 * number)
+        batches = []
+        for stream in streams:
+            columns = [pa.array(times), names.take(pa.array(keys)), pa.array(chance.integers(0, 10**9, len(keys)))]
+            rows = pa.RecordBatch.from_arrays(columns, names=["ts", "k", "x" if stream == "a" else "y"])
+            batches.append(Batch(stream, 0, rows, sequence[: len(keys)], int(times[0]), int(times[0])))
+        sequence = np.arange(sequence[-1] + 1, sequence[-1] + 1 + MOVING)
+        yield batches
+
+
+def moving_cost(query: Query, partitions: int, reports: int = 30) -> float:
+    """CPU seconds for each row that comes, when the window is full: operator and expansion."""
+    signature = shared_signature(query)
+    assert signature is not None
+    operator = shared_operator(signature, [query], MemoryStore())
+    expansion = shared_expansion(signature, query, operator.life(query.name))
+    streams = sorted({stream.name for stream in query.streams})
+    cpu = 0.0
+    for number, batches in enumerate(moving_rounds(partitions, streams, reports)):
+        begin = time.process_time()
+        for batch in batches:
+            operator.insert(batch)
+        for block in operator.advance_blocks(batches[0].highest):
+            expansion.expand(block)
+        cpu += time.process_time() - begin if number else 0
+    return cpu / (reports * MOVING * len(streams))
+
+
+def whole_cost(query: Query, partitions: int, reports: int = 2) -> float:
+    """The same by whole answers that are compared."""
+    operator, expansion = operator_for(query, MemoryStore()), Expansion(query)
+    streams = sorted({stream.name for stream in query.streams})
+    cpu = 0.0
+    for number, batches in enumerate(moving_rounds(partitions, streams, reports)):
+        begin = time.process_time()
+        for batch in batches:
+            operator.insert(batch)
+        for block in operator.advance_blocks(batches[0].highest):
+            expansion.expand_block(block)
+        cpu += time.process_time() - begin if number else 0
+    return cpu / (reports * MOVING * len(streams))
+
+
+def moving_goals() -> tuple[list[Goal], str]:
+    """A row that moves costs the same in a window a hundred times as large."""
+    lines = [
+        "| changes of | 1,000 partitions | 100,000 partitions | by whole answers, 10,000 partitions |",
+        "|---|---|---|---|",
+    ]
+    goals: list[Goal] = []
+    for name, select in MOVING_SELECTS.items():
+        query = moving_query(select)
+        small = min(moving_cost(query, 1_000) for _ in range(RUNS))
+        large = min(moving_cost(query, 100_000) for _ in range(RUNS))
+        whole = whole_cost(query, 10_000)
+        lines.append(f"| {name} | {small * 1e6:.1f} | {large * 1e6:.1f} | {whole * 1e6:.0f} |")
+        figure = f"{large / small:.1f} × ({large * 1e6:.1f} µs a row)"
+        title = f"changes of {name} over PARTITION BY, 1,000,000 rows beside 10,000"
+        goals.append(Goal(title, "≤ 3 ×", figure, large <= 3 * small))
+    return goals, "\n".join(lines)
+
+
 # ── how results expire ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -285,14 +379,17 @@ def main() -> int:
     for count in COUNTS[1:-1]:
         by_distinct[count] = measure(distinct_load(count, 2_000_000))
         by_join[count] = measure(join_load(count, 1_000_000))
+    moving, moves = moving_goals()
     expiry, table = expiry_goals()
     found = {"DISTINCT": dict(sorted(by_distinct.items())), "join": dict(sorted(by_join.items()))}
     text = (
         f"{__doc__}\nMillions of rows per CPU second:\n\n{plot(found)}\n\n![rates](plots/operators.svg)\n\n"
+        f"Changes over `[PARTITION BY k ROWS {HELD}]`, {MOVING:,} rows a report, in microseconds of CPU a row: from\n"
+        f"the rows that move, and by whole answers that are compared.\n\n{moves}\n\n"
         "Keeping the results of a join while rows leave its windows, in nanoseconds of CPU a row: results that are\n"
         "put under their end when they come, and results that are looked for again when a row leaves.\n\n" + table
     )
-    return conclude("operators", "Shared operators", text, [*distinct, *join, changes_goal(), *expiry])
+    return conclude("operators", "Shared operators", text, [*distinct, *join, changes_goal(), *moving, *expiry])
 
 
 if __name__ == "__main__":

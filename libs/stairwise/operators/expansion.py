@@ -49,7 +49,9 @@ def levels_of(query: Query) -> MultiWindow | None:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class Lines:
+    """What is shown in many cells: in which, with which diff, in order."""
+
     cell: Ints
     diff: np.ndarray
     rows: pa.RecordBatch
@@ -95,7 +97,7 @@ class Expansion:
         """The lines at many reports, in order."""
         moments, answers = self._answers(reports)
         if self.query.emit is Emit.RSTREAM:
-            lines = _Lines(answers.cells.of, np.ones(len(answers.cells), np.int8), answers.cells.rows)
+            lines = Lines(answers.cells.of, np.ones(len(answers.cells), np.int8), answers.cells.rows)
         else:
             lines = self._differences(moments, answers)
         return self._emissions(moments, lines, len(reports))
@@ -112,20 +114,10 @@ class Expansion:
             rows = pa.RecordBatch.from_arrays(rows.columns[1:], names=rows.schema.names[1:])
         return moments, answer(self.query.relation, Cells(of, rows), self.faults).in_order()
 
-    def _differences(self, moments: Moments, answers: Placed) -> _Lines:
+    def _differences(self, moments: Moments, answers: Placed) -> Lines:
         now, before = answers, self._moved_on(moments, answers)
         self._remember(moments, answers)
-        entered, left = difference(now.cells, before.cells)
-        if self.query.emit is Emit.ISTREAM:
-            left = np.zeros_like(left)
-        if self.query.emit is Emit.DSTREAM:
-            entered = np.zeros_like(entered)
-        gone, come = before.cells.keep(left), now.cells.keep(entered)
-        cell = np.concatenate([gone.of, come.of])
-        diff = np.concatenate([np.full(len(gone), -1, np.int8), np.ones(len(come), np.int8)])
-        order = np.argsort(cell, kind="stable")
-        rows = concat([gone.rows, come.rows]).take(pa.array(order))
-        return _Lines(cell[order], diff[order], rows)
+        return changes(self.query.emit, now, before)
 
     def _moved_on(self, moments: Moments, answers: Placed) -> Placed:
         """Every answer at the next moment of its level; what was shown before the block at the first one."""
@@ -150,13 +142,28 @@ class Expansion:
             cells = Cells(np.zeros(len(shown.cells), np.int64), shown.cells.rows)
             self._shown[level] = Placed(cells, shown.place)
 
-    def _emissions(self, moments: Moments, lines: _Lines, reports: int) -> Emissions:
+    def _emissions(self, moments: Moments, lines: Lines, reports: int) -> Emissions:
         rows = lines.rows
         if self._window is not None:
             level = pa.array(moments.levels[lines.cell])
             schema = pa.schema([pa.field(LEVEL, pa.int64()), *rows.schema])
             rows = pa.RecordBatch.from_arrays([level, *rows.columns], schema=schema)
         return Emissions(moments.times[lines.cell], moments.ordinals[lines.cell], lines.diff, rows, reports)
+
+
+def changes(emit: Emit, now: Placed, before: Placed) -> Lines:
+    """What answers have beyond those before them, and what they lack, as far as it is shown; both are in order."""
+    entered, left = difference(now.cells, before.cells)
+    if emit is Emit.ISTREAM:
+        left = np.zeros_like(left)
+    if emit is Emit.DSTREAM:
+        entered = np.zeros_like(entered)
+    gone, come = before.cells.keep(left), now.cells.keep(entered)
+    cell = np.concatenate([gone.of, come.of])
+    diff = np.concatenate([np.full(len(gone), -1, np.int8), np.ones(len(come), np.int8)])
+    order = np.argsort(cell, kind="stable")
+    rows = concat([gone.rows, come.rows]).take(pa.array(order))
+    return Lines(cell[order], diff[order], rows)
 
 
 def output_schema(query: Query) -> pa.Schema:

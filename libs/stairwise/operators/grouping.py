@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates.catalogue import algebra_for
-from stairwise.aggregates.contract import Algebra, ItemAlgebra, Items, Kind, Rows
+from stairwise.aggregates.contract import Algebra, ItemAlgebra, Items, Kind, Rows, SubtractableAlgebra
 from stairwise.aggregates.regression import Regression
 from stairwise.cql.query import Select
 from stairwise.expressions.codes import encode
@@ -71,6 +71,19 @@ class Partials:
         columns: list[pa.Array] = []
         for kept in self._kept:
             columns += kept.algebra.combine(self._own(kept, partials), codes, groups).columns
+        return columns
+
+    @property
+    def is_subtractable(self) -> bool:
+        """Can what rows contributed be taken out again?"""
+        return all(isinstance(kept.algebra, SubtractableAlgebra) for kept in self._kept)
+
+    def subtract(self, minuend: list[pa.Array], subtrahend: list[pa.Array]) -> list[pa.Array]:
+        """What is left of partials of which parts are taken out, group by group."""
+        columns: list[pa.Array] = []
+        for kept in self._kept:
+            assert isinstance(kept.algebra, SubtractableAlgebra)
+            columns += kept.algebra.subtract(self._own(kept, minuend), self._own(kept, subtrahend)).columns
         return columns
 
     def lower(self, partials: list[pa.Array], at: Ints) -> list[pa.Array]:

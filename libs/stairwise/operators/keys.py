@@ -19,7 +19,11 @@ import pyarrow as pa
 from stairwise.expressions.codes import encode
 from stairwise.expressions.order import sort_indices
 from stairwise.expressions.views import Ints, Words
+from stairwise.operators.pages import take
 from stairwise.operators.words import WordTable, is_short, short_words, words_of
+
+_FEW = 8
+"""Less than one key in so many is taken from the chunks as they are."""
 
 
 class KeyTable:
@@ -85,8 +89,27 @@ class KeyTable:
         return [chunks[0] for chunks in self._chunks]
 
     def columns(self, numbers: Ints) -> list[pa.Array]:
-        """The keys of these numbers."""
-        return _taken(self.all_columns(), numbers)
+        """The keys of these numbers: where they are few, the others are not laid end to end for them."""
+        if not self._types or _FEW * len(numbers) >= self._count:
+            return _taken(self.all_columns(), numbers)
+        sizes = self._join_chunks()
+        if len(sizes) == 1:
+            return _taken([chunks[0] for chunks in self._chunks], numbers)
+        names = [str(i) for i in range(len(self._types))]
+        batches = [pa.RecordBatch.from_arrays([*row], names=names) for row in zip(*self._chunks, strict=True)]
+        return list(take(np.cumsum([0, *sizes[:-1]]), batches, numbers).columns)
+
+    def _join_chunks(self) -> list[int]:
+        """Join the last chunks until each is more than twice as long as those behind it; gives their lengths."""
+        sizes = [len(chunk) for chunk in self._chunks[0]]
+        start, joined = len(sizes) - 1, sizes[-1]
+        while start and sizes[start - 1] <= 2 * joined:
+            start -= 1
+            joined += sizes[start]
+        if start < len(sizes) - 1:
+            for chunks in self._chunks:
+                chunks[start:] = [pa.concat_arrays(chunks[start:])]
+        return [*sizes[:start], joined]
 
     def rank(self) -> Ints:
         """For each number, the place of its key among all keys in order."""

@@ -3,7 +3,9 @@
 grouped SELECT over a time window            aggregation     slices and stairs
 SELECT DISTINCT over a time window           distinct        one log of appearances
 SELECT over a join of time windows           join            one probe for each row
-changes of rows, UNION ALL, EXCEPT           flow            rows prepared once, copies counted up and down
+changes of rows, UNION ALL, EXCEPT           flow            rows prepared once, copies counted up and down; over
+                                                             windows that count rows groups and joins, too
+any but a join over a window slid by rows    counted         the same by the numbers of rows
 """
 
 from __future__ import annotations

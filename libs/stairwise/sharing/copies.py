@@ -1,18 +1,16 @@
 """How many copies of each value a query has, counted up and down by rows that enter and leave its windows.
 
-    τ      rows of one SELECT                    copies of k    SELECT    SELECT DISTINCT
-    10     k and k enter                         2              +k +k     +k
-    20     one leaves                            1              −k
-    30     the other leaves                      0              −k        −k
+τ      rows of one SELECT                    copies of k    SELECT    SELECT DISTINCT
+10     k and k enter                         2              +k +k     +k
+20     one leaves                            1              −k
+30     the other leaves                      0              −k        −k
 
-    answers        ISTREAM, DSTREAM and CHANGES from the lifetimes of rows
-    update         O(log r) a row; changes O(rows that entered or left), whatever the windows hold
-    space          two numbers for each row in a window, and the copies of each value on each side
-    order          report times ascend
-    from           seed 002 section 4.3 (multiplicities); seed 001 section 3.5.2 (delta*: duplicates are eliminated by
-                   counts, and no input is stored; calendar queue)
-
-Lifetimes are those of the windows, so nothing is asked here about why a row leaves.
+answers        ISTREAM, DSTREAM and CHANGES from the moves of rows (``operators.passage``)
+update         changes O(m log m) for m rows that entered or left, whatever the windows hold
+space          the copies of each value on each side
+order          report times ascend
+from           seed 002 section 4.3 (multiplicities); seed 001 section 3.5.2 (delta*: duplicates are eliminated by
+               counts, and no input is stored)
 """
 
 from __future__ import annotations
@@ -22,38 +20,25 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from stairwise.aggregates.contract import Rows
 from stairwise.cql.query import Emit, Except, Query, Relation, Select, Union
 from stairwise.expressions.views import Ints
 from stairwise.operators.answers import ranked
-from stairwise.operators.calendar import CalendarQueue
 from stairwise.operators.chains import in_order
 from stairwise.operators.emission import Emissions
 from stairwise.operators.expansion import output_schema
 from stairwise.operators.keys import KeyTable
-from stairwise.schema import Duration
+from stairwise.operators.passage import Moves, Way
 
 _MANY = 4096
 
 
 class _Side:
-    """One SELECT: when its rows enter and leave its window, and how many copies of each value are in it."""
+    """One SELECT: the way of its rows through its window, and how many copies of each value are in it."""
 
-    def __init__(self, day: Duration) -> None:
-        self.coming, self.going = CalendarQueue(day), CalendarQueue(day)
+    def __init__(self, passage: Way) -> None:
+        self.passage = passage
         self.copies = np.zeros(0, np.int64)
-
-    def add(self, begins: Ints, ends: Ints, keys: Ints) -> None:
-        shows = begins < ends
-        self.coming.push(begins[shows], keys[shows])
-        self.going.push(ends[shows], keys[shows])
-
-    def moves(self, times: Ints) -> tuple[Ints, Ints, Ints]:
-        """What enters (+1) and leaves (−1) up to the last time: values, numbers of the times, diffs."""
-        entered, came = self.coming.pop(int(times[-1]))
-        left, went = self.going.pop(int(times[-1]))
-        report = np.searchsorted(times, np.concatenate([entered, left]), side="left")
-        diff = np.repeat([1, -1], [len(came), len(went)])
-        return np.concatenate([came, went]), report, diff
 
     def copies_of(self, keys: Ints) -> Ints:
         if len(keys) and keys.max() >= len(self.copies):
@@ -64,8 +49,7 @@ class _Side:
         return found
 
     def renumber(self, numbers: Ints, used: Ints) -> None:
-        self.coming.renumber(numbers)
-        self.going.renumber(numbers)
+        self.passage.renumber(numbers)
         copies = self.copies_of(used)
         self.copies = np.zeros(len(numbers), np.int64)
         self.copies[numbers[used]] = copies
@@ -74,24 +58,25 @@ class _Side:
 class Copies:
     """What a query shows of the rows of its SELECTs, of each of which it is known when it will show."""
 
-    def __init__(self, query: Query, days: Sequence[Duration]) -> None:
-        """``days``: about how far apart the reports of each SELECT are."""
+    def __init__(self, query: Query, passages: Sequence[Way]) -> None:
+        """``passages``: the way of the rows of each SELECT, which stand there under the numbers of their values."""
         self.query = query
-        self._sides = [_Side(day) for day in days]
+        self._sides = [_Side(passage) for passage in passages]
         self._schema = output_schema(query)
         self._keys = KeyTable([field.type for field in self._schema])
+        self._kept = 0
 
-    def add(self, side: int, begins: Ints, ends: Ints, values: Sequence[pa.Array]) -> None:
-        """Rows of a SELECT, each from when on and until when it shows, in the one spelling of their values."""
-        self._sides[side].add(begins, ends, self._keys.numbers(values, len(begins)))
+    def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
+        """The numbers of rows, by their values in the one spelling: they hold until changes are asked for."""
+        return self._keys.numbers(values, len(places.time))
 
     def changes(self, times: Ints) -> Emissions:
         """What changes at some report times, at least one, all behind those that were asked for before."""
-        lines = self._lines(times, [side.moves(times) for side in self._sides])
+        lines = self._lines(times, [side.passage.moves(times) for side in self._sides])
         self._forget()
         return lines
 
-    def _lines(self, times: Ints, moves: list[tuple[Ints, Ints, Ints]]) -> Emissions:
+    def _lines(self, times: Ints, moves: list[Moves]) -> Emissions:
         """From what moved on each side to what changed: for each value and time, its copies before and after."""
         key = np.concatenate([keys for keys, _, _ in moves])
         report = np.concatenate([reports for _, reports, _ in moves])
@@ -122,21 +107,22 @@ class Copies:
         return self._emissions(times, value, at, change)
 
     def _emissions(self, times: Ints, value: Ints, report: Ints, change: Ints) -> Emissions:
-        index = pa.array(np.repeat(value, np.abs(change)))
-        columns = [column.take(index) for column in self._keys.all_columns()]
+        value = np.repeat(value, np.abs(change))
+        columns = self._keys.columns(value)
         report, diff = np.repeat(report, np.abs(change)), np.repeat(np.sign(change), np.abs(change))
-        order = np.lexsort([ranked(columns, len(index)), diff, report])
+        order = np.lexsort([ranked(columns, len(value)), diff, report])
         at = pa.array(order)
         rows = pa.RecordBatch.from_arrays([column.take(at) for column in columns], schema=self._schema)
         ordinals = np.zeros(len(order), np.int64)
         return Emissions(times[report[order]], ordinals, diff[order].astype(np.int8), rows, len(times))
 
     def _forget(self) -> None:
-        """Forget the values that no window holds or will hold, when they are most of all."""
-        rows = sum(len(side.going) for side in self._sides)
-        if len(self._keys) <= 4 * rows + _MANY:
+        """Forget the values that no window holds or will hold, when there are twice as many as after the last time."""
+        if len(self._keys) <= 2 * self._kept + _MANY:
             return
-        used = np.unique(np.concatenate([side.going.numbers() for side in self._sides]))
+        parts = [part for side in self._sides for part in (side.passage.numbers(), np.flatnonzero(side.copies))]
+        used = np.unique(np.concatenate(parts))
+        self._kept = len(used)
         numbers = self._keys.keep(used)
         for side in self._sides:
             side.renumber(numbers, used)

@@ -14,6 +14,12 @@
 
 Rows are numbered when their order is final. A filter applies to rows that are numbered already, so it changes nothing
 about which rows the window reaches. The windows of a signature are nested as those by time are, and share one operator.
+
+A query joins and leaves at an instant. That is the number of the last row up to it, which is known once the rows up to
+it are numbered; until then the change waits:
+
+    time            10   10   13 ┆ 20   20   20             joins after 15: from row 4 on
+    row number       1    2    3 ┆  4    5    6
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -29,10 +36,10 @@ from stairwise.cql.query import Input, Query, Select
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.buffer import PLACE, TIME, RowBuffer
-from stairwise.operators.contract import Batch, PlanChange, Report
+from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
 from stairwise.operators.emission import Emissions
 from stairwise.operators.store import Store
-from stairwise.schema import TIME_COLUMN, Column, Instant, Stream, Type
+from stairwise.schema import DAWN, DUSK, TIME_COLUMN, Column, Instant, Stream, Type
 from stairwise.sharing.distinct import SharedDistinct
 from stairwise.sharing.distinct_expansion import DistinctExpansion
 from stairwise.sharing.due import Life
@@ -55,6 +62,17 @@ from stairwise.windows.spec import RowsWindow, TimeWindow
 NUMBER = "_number"
 _OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")
 _COUNT, _WAITING = b"N", b"W"
+
+_EACH_ITS_OWN = -1
+"""The lateness of numbers: no two rows have the same, so the watermark, highest − LATENESS − 1, is the last one."""
+
+
+class _State(msgspec.Struct):
+    """What has to survive beside the rows that wait and what the operator by numbers keeps."""
+
+    count: int
+    reached: Instant
+    pending: list[tuple[str, Instant, bool]]
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ def _numbered(stream: Stream) -> Stream:
     """The stream with the number of each row behind its other columns, as its time."""
     time = () if stream.timestamp_by is not None else (Column(TIME_COLUMN, Type.TIMESTAMP, nullable=False),)
     columns = (*stream.columns, *time, Column(NUMBER, Type.TIMESTAMP, nullable=False))
-    return replace(stream, columns=columns, timestamp_by=NUMBER)
+    return replace(stream, columns=columns, timestamp_by=NUMBER, lateness=_EACH_ITS_OWN)
 
 
 @dataclass(frozen=True)
@@ -112,6 +130,8 @@ class CountedBlock:
     """The number of the first row of which the place is known."""
     row_times: Ints
     row_ordinals: Ints
+    lives: dict[str, Life]
+    """By query, between which rows it reports and how far back it sees: by their numbers."""
 
     @property
     def times(self) -> Ints:
@@ -122,30 +142,85 @@ class CountedBlock:
         return times
 
 
+@dataclass(frozen=True)
+class _Joining:
+    """A query that joins after an instant; it may miss rows that came before without being inserted here."""
+
+    query: Query
+    after: Instant
+    misses_rows: bool
+
+
+_NOT_YET = Life(DUSK, DUSK, DUSK)
+
+
 class SharedCounted:
     """Evaluates the queries of one signature over windows of rows."""
 
     def __init__(self, signature: CountedSignature, queries: Sequence[Query], store: Store) -> None:
-        """Goes on from what is in the store."""
+        """Goes on from what is in the store. A query that the store does not know begins with the stream."""
         self.signature = signature
         self.name = signature.name
-        self.queries = list(queries)
         self._store = store
-        numbered = [by_number(query) for query in queries]
+        page = store.get(_COUNT)
+        state = _State(0, DAWN, []) if page is None else msgspec.msgpack.decode(page, type=_State)
+        self._known = {query.name: query for query in queries}
+        pending = [entry for entry in state.pending if entry[0] in self._known]
+        self._pending = [_Joining(self._known[name], after, misses) for name, after, misses in pending]
+        """Queries that join where rows are not numbered yet, in their order."""
+        waiting = {joining.query.name for joining in self._pending}
+        numbered = [by_number(query) for query in queries if query.name not in waiting]
         self._operator = _operator_for(signature.by_number, numbered, store)
-        count = store.get(_COUNT)
-        self._count = 0 if count is None else int(count)
-        """How many rows are numbered."""
+        self._count, self._reached = state.count, state.reached
+        """How many rows are numbered, and up to which instant."""
         self._buffer = RowBuffer(store, _WAITING, signature.stream.arrow_schema, self._count)
 
+    @property
+    def queries(self) -> list[Query]:
+        here = {query.name for query in self._operator.queries} | {joining.query.name for joining in self._pending}
+        return [query for name, query in self._known.items() if name in here]
+
     def life(self, query: str) -> Life:
-        return self._operator.life(query)
+        """Between which rows a query reports, and how far back it sees, by their numbers; none where it has to wait."""
+        return self.lives().get(query, _NOT_YET)
+
+    def lives(self) -> dict[str, Life]:
+        return {query.name: self._operator.life(query.name) for query in self._operator.queries}
 
     def faults(self, query: Query) -> Faults:
-        return self._operator.faults(query)
+        waits = any(joining.query.name == query.name for joining in self._pending)
+        return Faults() if waits else self._operator.faults(query)
+
+    # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, change: PlanChange) -> None:
-        raise NotImplementedError("a query over the last rows that comes or goes is evaluated by itself")
+        match change:
+            case Joined():
+                self._begin_with(change.before.get(self.signature.stream.name, 0))
+                self._known[change.query.name] = change.query
+                misses_rows = change.horizon > DAWN
+                self._pending.append(_Joining(change.query, max(change.after, change.horizon), misses_rows))
+                self._join()
+            case Left():  # no row follows at or below where it leaves
+                self._pending = [joining for joining in self._pending if joining.query.name != change.query]
+                self._operator.plan(Left(change.query, self._count))
+
+    def _begin_with(self, rows: int) -> None:
+        """So many rows came before the first one that is inserted here."""
+        if self._reached == DAWN and rows > self._count:
+            self._count = rows
+            self._buffer = RowBuffer(self._store, _WAITING, self.signature.stream.arrow_schema, rows)
+
+    def _join(self) -> None:
+        """Let those join up to whose instant all rows are numbered. One that misses rows sees those from here on."""
+        due = [joining for joining in self._pending if joining.after <= self._reached]
+        self._pending = [joining for joining in self._pending if joining.after > self._reached]
+        for joining in due:
+            after = self._count if joining.after > DAWN else DAWN
+            horizon = after if joining.misses_rows else DAWN
+            self._operator.plan(Joined(by_number(joining.query), after, horizon))
+
+    # ── rows in, blocks out ──────────────────────────────────────────────────────────────────────────────────
 
     def insert(self, batch: Batch) -> None:
         if batch.stream == self.signature.stream.name and batch.rows.num_rows:
@@ -161,25 +236,33 @@ class SharedCounted:
 
     def advance_blocks(self, watermark: Instant) -> Iterator[CountedBlock]:
         """The rows up to the watermark are numbered, and what is due by their numbers is said."""
-        self._buffer.settle(watermark)
+        for instant in sorted({joining.after for joining in self._pending if joining.after < watermark}):
+            yield from self._number(instant)
+        yield from self._number(watermark)
+
+    def _number(self, instant: Instant) -> Iterator[CountedBlock]:
+        """The same up to an instant, at which queries may join."""
+        self._buffer.settle(instant)
         rows = self._buffer.rows(self._count, self._buffer.end)
-        if not rows.num_rows:
-            return
-        first, self._count = self._count + 1, self._buffer.end
-        self._buffer.drop(self._count)
-        numbers = np.arange(first, self._count + 1)
-        columns = [*(rows.column(name) for name in self.signature.stream.arrow_schema.names), pa.array(numbers)]
-        named = pa.RecordBatch.from_arrays(columns, names=[*self.signature.stream.arrow_schema.names, NUMBER])
-        self._operator.insert(Batch(self.signature.stream.name, 0, named, numbers, first, self._count))
-        times = int64_view(rows.column(TIME))
-        places = ordinals(times).astype(np.int64)
-        for block in self._operator.advance_blocks(self._count):
-            yield CountedBlock(block, first, times, places)
+        self._reached = max(self._reached, instant)
+        if rows.num_rows:
+            first, self._count = self._count + 1, self._buffer.end
+            self._buffer.drop(self._count)
+            numbers = np.arange(first, self._count + 1)
+            columns = [*(rows.column(name) for name in self.signature.stream.arrow_schema.names), pa.array(numbers)]
+            named = pa.RecordBatch.from_arrays(columns, names=[*self.signature.stream.arrow_schema.names, NUMBER])
+            self._operator.insert(Batch(self.signature.stream.name, 0, named, numbers, first, self._count))
+            times = int64_view(rows.column(TIME))
+            places = ordinals(times).astype(np.int64)
+            for block in self._operator.advance_blocks(self._count):
+                yield CountedBlock(block, first, times, places, self.lives())
+        self._join()
 
     def flush(self) -> None:
         self._operator.flush()
         self._buffer.flush()
-        self._store.put(_COUNT, b"%d" % self._count)
+        pending = [(joining.query.name, joining.after, joining.misses_rows) for joining in self._pending]
+        self._store.put(_COUNT, msgspec.msgpack.encode(_State(self._count, self._reached, pending)))
 
 
 def _operator_for(
@@ -196,12 +279,20 @@ class CountedExpansion:
     """What one query shows of its signature's rows."""
 
     def __init__(self, query: Query, life: Life) -> None:
-        self.query = query
-        self._expansion = _expansion_for(by_number(query), life)
-        self.life, self.faults = life, self._expansion.faults
+        """It takes effect where the blocks say: ``life`` is what is known of it now."""
+        self.query, self.life = query, life
+        self.faults = Faults()
+        self._expansion: Any = None
 
     def expand(self, block: CountedBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
+        if self.query.name not in block.lives:
+            return None  # it has not joined yet, or has left
+        self.life = block.lives[self.query.name]
+        if self._expansion is None:
+            self._expansion = _expansion_for(by_number(self.query), self.life)
+            self.faults = self._expansion.faults
+        self._expansion.life = self.life
         emitted: Emissions | None = self._expansion.expand(block.by_number)
         if emitted is None:
             return None

@@ -1,16 +1,18 @@
-"""Rows on their way through windows: what SELECT, UNION ALL and EXCEPT over time windows read, prepared once for all.
+"""Rows on their way to windows: what SELECT, UNION ALL and EXCEPT over windows that report by time read, prepared once.
 
     insert ──▶ filter, outputs, once for each SELECT ──▶ rows wait
     advance ─▶ what is due ─▶ rows up to the front are published with their times, and forgotten
 
-    answers        selection, projection, UNION ALL and EXCEPT over time windows, where only changes are shown
+    answers        selection, projection, UNION ALL and EXCEPT over RANGE, ROWS and PARTITION BY windows that slide by
+                   time, where only changes are shown
     update         O(log r) amortised a row, r rows between the watermark and the newest
     lookup         each query's own affair: see ``flow_expansion``
     space          the rows that wait for a report
     order          any, as long as no row comes at or below the watermark
     from           seed 002 sections 4.1 and 4.3
 
-What a window lets go is known from the time of a row, so nothing is kept here to announce it.
+What a window lets go is known from the times of rows, or from how many come after them, so nothing is kept here to
+announce it. Where a window counts rows, those that WHERE does not keep count too.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from stairwise.aggregates.contract import Rows
 from stairwise.cql.query import Query
 from stairwise.expressions.faults import Faults
-from stairwise.expressions.views import Ints, int64_view
-from stairwise.operators.buffer import TIME, RowBuffer
+from stairwise.expressions.views import Bools, Ints, bool_values, int64_view
+from stairwise.operators.buffer import PLACE, TIME, RowBuffer
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.contract import Batch, PlanChange, Report
-from stairwise.operators.preparation import Preparation
+from stairwise.operators.preparation import KEEP, Preparation
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.sharing.roster import Roster, Rostered
@@ -47,10 +51,30 @@ class _State(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows of one SELECT in stream order: their times, and their outputs in the one spelling of each value."""
+    """Rows of one SELECT in stream order: their places in it, and their outputs in the one spelling of each value.
 
-    times: Ints
+    Of a window that counts rows, what partitions it, and which rows WHERE keeps where it does not keep all.
+    """
+
+    places: Rows
     values: list[pa.Array]
+    keys: list[pa.Array]
+    kept: Bools | None
+
+    def above(self, horizon: Instant) -> Flow:
+        """The rows that are seen from a horizon."""
+        seen = self.places.time > horizon
+        return self if seen.all() else self._only(seen, self.kept)
+
+    def shown(self) -> Flow:
+        """The rows that WHERE keeps."""
+        return self if self.kept is None else self._only(self.kept, None)
+
+    def _only(self, some: Bools, kept: Bools | None) -> Flow:
+        mask = pa.array(some)
+        values, keys = ([column.filter(mask) for column in columns] for columns in (self.values, self.keys))
+        places = Rows(self.places.time[some], self.places.partition[some], self.places.sequence[some])
+        return Flow(places, values, keys, None if kept is None else kept[some])
 
 
 @dataclass(frozen=True)
@@ -107,9 +131,11 @@ class SharedFlow(Rostered):
         for block in self.advance_blocks(watermark):
             last = int(block.times[-1])
             for number, flow in enumerate(block.flows):
-                names = [f"value{i}" for i in range(len(flow.values))]
-                columns = [*flow.values, pa.array(flow.times)]
-                rows = pa.RecordBatch.from_arrays(columns, names=[*names, TIME])
+                columns = {f"value{i}": column for i, column in enumerate(flow.values)}
+                columns |= {f"key{i}": column for i, column in enumerate(flow.keys)}
+                columns |= {} if flow.kept is None else {KEEP: pa.array(flow.kept)}
+                columns[TIME] = pa.array(flow.places.time)
+                rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
                 yield Report(self.name, last, rows, number)
 
     def advance_blocks(self, watermark: Instant) -> Iterator[FlowBlock]:
@@ -133,8 +159,11 @@ class SharedFlow(Rostered):
         buffer.settle(self._reached)
         rows = buffer.rows(buffer.first, buffer.end)
         buffer.drop(buffer.end)
-        outputs = len(self._selects[i].outputs)
-        return Flow(int64_view(rows.column(TIME)), [canonical_column(rows.column(j)) for j in range(outputs)])
+        values = [canonical_column(rows.column(j)) for j in range(len(self._selects[i].outputs))]
+        keys = [canonical_column(rows.column(name)) for name in rows.schema.names if name.startswith("w")]
+        kept = bool_values(rows.column(KEEP)) if KEEP in rows.schema.names else None
+        time, partition, sequence = (int64_view(rows.column(name)) for name in PLACE)
+        return Flow(Rows(time, partition.astype(np.int32), sequence), values, keys, kept)
 
     def flush(self) -> None:
         for buffer in self._buffers:

@@ -1,4 +1,4 @@
-"""The changes of SELECT, UNION ALL and EXCEPT over time windows, by positive and negative tuples.
+"""The changes of SELECT, UNION ALL and EXCEPT over windows that report by time, by positive and negative tuples.
 
     SELECT k FROM a [..] EXCEPT SELECT k FROM b [..]
 
@@ -16,25 +16,28 @@
     from           seed 002 section 4.3 (difference: multiplicities go up and down with both windows, Proposition 8);
                    seed 001 sections 3.2.2 and 3.5.2 (STR: negative tuples; calendar queue)
 
-A row is put under the day on which it will leave when it comes (``calendar``): what falls out is the negative tuple,
-and difference, whose results nobody can tell the end of, takes both kinds. Selection and union let them pass.
+A row is put under the day on which it will leave when it comes, or, in a window that counts rows, when the row comes
+that expels it (``operators.passage``): what falls out is the negative tuple, and difference, whose results nobody can
+tell the end of, takes both kinds. Selection and union let them pass; groups add the one kind and take out the other
+(``changing_groups``). Of a join, rows that move are joined with the others first (``operators.moving_join``).
 """
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-from stairwise.cql.query import Query
+from stairwise.cql.query import Input, Query, Select, inputs
 from stairwise.expressions.faults import Faults
 from stairwise.operators.emission import Emissions
-from stairwise.operators.lifetimes import lifetimes
+from stairwise.operators.moving_join import MovingJoin, Numbering
+from stairwise.operators.passage import HIDDEN, CountedPassage, TimePassage, Way, WindowPassage
+from stairwise.sharing.changing_groups import ChangingGroups
 from stairwise.sharing.copies import Copies
 from stairwise.sharing.due import Life
 from stairwise.sharing.flow import Flow, FlowBlock
-from stairwise.sharing.roster import own_times, windows_of
+from stairwise.sharing.roster import own_times
 from stairwise.windows.schedule import report_grids
-from stairwise.windows.spec import TimeWindow
+from stairwise.windows.spec import PartitionedWindow, RowsWindow, TimeWindow
 
 
 class FlowExpansion:
@@ -43,22 +46,47 @@ class FlowExpansion:
     def __init__(self, query: Query, life: Life) -> None:
         self.query, self.life = query, life
         self.faults = Faults()
-        self._windows = [window for window in windows_of(query) if isinstance(window, TimeWindow)]
-        self._grids = [grid for window in self._windows for grid in report_grids(window)]
-        self._copies = Copies(query, [window.slide for window in self._windows])
+        sources = list(inputs(query.relation))
+        self._grids = [grid for source in sources for grid in report_grids(source.window)]
+        self._passages = [passage_of(source) for source in sources]
+        relation = query.relation
+        join = None
+        if isinstance(relation, Select) and len(sources) > 1:
+            join = MovingJoin(relation, self._passages, self.faults)
+        ways: list[Way] = [*self._passages] if join is None else [join]
+        is_grouped = isinstance(relation, Select) and relation.is_grouped
+        self._shown = ChangingGroups(query, ways[0], self.faults) if is_grouped else Copies(query, ways)
+        self._numberings: list[Numbering] = [self._shown.numbers] * len(sources)
+        """Who gives numbers to the rows of each input."""
+        if join is not None:
+            join.number_by(self._shown.numbers)
+            self._numberings = [one.numbers for one in join.inputs]
 
     def expand(self, block: FlowBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
-        for side, flow in enumerate(block.flows):
-            self._add(side, flow)
+        for passage, numbering, flow in zip(self._passages, self._numberings, block.flows, strict=True):
+            self._take(passage, numbering, flow)
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
         times = times[np.logical_or.reduce([(times - grid.offset) % grid.slide == 0 for grid in self._grids])]
-        return self._copies.changes(times) if len(times) else None
+        return self._shown.changes(times) if len(times) else None
 
-    def _add(self, side: int, flow: Flow) -> None:
-        seen = flow.times > self.life.horizon
-        if not seen.any():
-            return
-        mask = pa.array(seen)
-        values = flow.values if seen.all() else [column.filter(mask) for column in flow.values]
-        self._copies.add(side, *lifetimes([self._windows[side]], [flow.times[seen]]), values)
+    def _take(self, passage: WindowPassage, numbering: Numbering, flow: Flow) -> None:
+        flow = flow.above(self.life.horizon)
+        numbers = np.full(len(flow.places.time), HIDDEN, np.int64)
+        shown = flow.shown()
+        numbers[slice(None) if flow.kept is None else flow.kept] = numbering(shown.values, shown.places)
+        passage.take(flow.places.time, numbers, flow.keys)
+
+
+def passage_of(source: Input) -> WindowPassage:
+    """The way of rows through a window that reports by time."""
+    match source.window:
+        case TimeWindow():
+            return TimePassage(source.window)
+        case RowsWindow():
+            return CountedPassage(source.window, [])
+        case PartitionedWindow():
+            types = {column.name: column.type.arrow for column in source.stream.columns}
+            return CountedPassage(source.window, [types[name] for name in source.window.keys])
+        case _:
+            raise TypeError(f"{source.window} does not report by time")

@@ -13,7 +13,7 @@
 
 Rows that begin to show and rows that cease to are each found under the day on which they do. Equal rows among them
 cancel out: ISTREAM, DSTREAM and CHANGES compare by value. Of DISTINCT the copies of each value are counted instead
-(``copies``).
+(``copies``), and groups are kept up to date by the rows that enter and leave them (``changing_groups``).
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ from stairwise.operators.lifetimes import lifetimes
 from stairwise.operators.moments import Moments, pieces
 from stairwise.operators.multisets import difference
 from stairwise.operators.pages import concat
+from stairwise.operators.passage import Passage
 from stairwise.operators.preparation import computed, row_expressions
 from stairwise.operators.probe import JoinedInputs
 from stairwise.operators.reports import Reports, block_by
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import Instant
+from stairwise.sharing.changing_groups import ChangingGroups, change_by_group
 from stairwise.sharing.copies import Copies
 from stairwise.sharing.due import Life
 from stairwise.sharing.join import JoinBlock
@@ -72,12 +74,22 @@ class JoinExpansion:
         self._expansion = Expansion(query)
         self.faults = self._expansion.faults
         keeps_most = all(2 * window.slide <= window.range for window in windows)
-        shows_whole = self._grouping is not None or query.emit is Emit.RSTREAM or (select.distinct and not keeps_most)
+        counts = change_by_group(select) if select.is_grouped else select.distinct
+        shows_whole = query.emit is Emit.RSTREAM or (select.is_grouped and not counts) or (counts and not keeps_most)
         day = min(window.slide for window in windows)
-        self._copies = Copies(query, [day]) if select.distinct and not shows_whole else None
-        """Of DISTINCT the values are counted, unless most rows change from report to report anyway."""
+        self._passage = Passage(day)
+        """The way of the rows that are counted."""
+        self._counts: Copies | ChangingGroups | None = None
+        """Of DISTINCT the values are counted, and groups are kept, unless most rows change from report to report."""
+        if counts and not shows_whole:
+            grouped = select.is_grouped
+            self._counts = (
+                ChangingGroups(query, self._passage, self.faults) if grouped else Copies(query, [self._passage])
+            )
         self._coming = None if shows_whole else CalendarQueue(day)
         self._going = CalendarQueue(day)
+        self._came = 0
+        """How many joined rows have come."""
         self._last: Instant | None = None
         for found in history:
             self._add(found)
@@ -91,8 +103,8 @@ class JoinExpansion:
         times = times[np.logical_or.reduce(mine)]
         if not len(times):
             return None
-        if self._copies is not None:
-            return self._copies.changes(times)
+        if self._counts is not None:
+            return self._counts.changes(times)
         lines = self._whole(times) if self._coming is None else self._changes(times, self._coming)
         self._last = int(times[-1])
         self._rows.evict(self._last)
@@ -111,14 +123,17 @@ class JoinExpansion:
             columns = [None if column is None else column.filter(mask) for column in columns]
             begins, ends, times = begins[shows], ends[shows], [time[shows] for time in times]
         made = computed(self._select, columns, len(begins), self.faults)
-        if self._copies is not None:
-            self._copies.add(0, begins, ends, [canonical_column(column) for _, column in made])
+        latest, start = np.max(times, axis=0), self._came
+        numbers = np.arange(start, start + len(begins))
+        self._came += len(begins)
+        if self._counts is not None:
+            values = [canonical_column(column) for _, column in made]
+            places = Rows(latest, np.zeros(len(begins), np.int32), numbers)
+            self._passage.add(begins, ends, self._counts.numbers(values, places))
             return
-        latest = pa.array(np.max(times, axis=0))
-        start = self._rows.end
-        self._rows.add(begins, ends, pa.RecordBatch.from_arrays([*(c for _, c in made), latest], schema=self._schema))
+        columns = [*(c for _, c in made), pa.array(latest)]
+        self._rows.add(begins, ends, pa.RecordBatch.from_arrays(columns, schema=self._schema))
         if self._coming is not None:
-            numbers = np.arange(start, start + len(begins))
             self._coming.push(begins, numbers)
             self._going.push(ends, numbers)
 

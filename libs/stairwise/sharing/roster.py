@@ -23,7 +23,7 @@ from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Duration, Instant
 from stairwise.sharing.due import Course, Due, Frame, Life
 from stairwise.windows.schedule import Grid
-from stairwise.windows.spec import MultiWindow, TimeWindow
+from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 _KEY = b"q"
 
@@ -176,12 +176,20 @@ class Rostered:
 
 
 def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:
-    """The windows of a query that has time windows only."""
-    found: list[TimeWindow | MultiWindow] = []
-    for source in inputs(query.relation):
-        assert isinstance(source.window, TimeWindow | MultiWindow)
-        found.append(source.window)
-    return found
+    """The windows of a query that reports by time. One that counts rows reports when one does that tumbles."""
+    return [_paced(source.window) for source in inputs(query.relation)]
+
+
+def _paced(window: Window | None) -> TimeWindow | MultiWindow:
+    match window:
+        case TimeWindow() | MultiWindow():
+            return window
+        case PartitionedWindow():
+            return TimeWindow(window.slide, window.slide)
+        case RowsWindow(time_slide=int(slide)):
+            return TimeWindow(slide, slide)
+        case _:
+            raise TypeError(f"{window} does not report by time")
 
 
 def own_times(times: Ints, life: Life, grids: Sequence[Grid], first_row: Instant, sealed_at: Instant | None) -> Ints:

@@ -14,7 +14,7 @@ Filters are compared after normalisation, so that spelling does not keep queries
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stairwise.cql.query import (
     Call,
@@ -31,11 +31,13 @@ from stairwise.cql.query import (
     selects,
 )
 from stairwise.operators.frequent import asks_for_sub_windows
-from stairwise.operators.join import fields
+from stairwise.operators.join import Condition, fields
+from stairwise.operators.moving_join import asked_columns
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.timejoin import time_windows
 from stairwise.schema import Duration, Stream, Type
-from stairwise.windows.spec import MultiWindow, TimeWindow
+from stairwise.sharing.changing_groups import change_by_group, is_subtractable
+from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 _ANY_WINDOW = TimeWindow(1, 1)
 """Stands where a signature leaves the windows open."""
@@ -115,51 +117,115 @@ def join_signature_of(query: Query) -> JoinSignature | None:
 
 
 @dataclass(frozen=True)
-class FlowSignature:
-    """What SELECT, UNION ALL and EXCEPT over time windows have to agree in: the rows of each SELECT, and how these are
-    put together."""
+class _Flow:
+    """The rows of one SELECT, and how its window counts them."""
 
-    flows: tuple[tuple[Stream, Expr | None, tuple[Expr, ...]], ...]
+    stream: Stream
+    where: Expr | None
+    values: tuple[Expr, ...]
+    window: Window
+
+
+@dataclass(frozen=True)
+class FlowSignature:
+    """What SELECT, UNION ALL and EXCEPT over windows that report by time have to agree in: the rows of each SELECT, by
+    what its window counts them, and how these are put together."""
+
+    flows: tuple[_Flow, ...]
     shape: str
 
     @property
     def selects(self) -> list[Select]:
-        """What all of its queries read, whatever their windows."""
-        return [_rows_of(stream, where, outputs) for stream, where, outputs in self.flows]
+        """What all of its queries read, whatever their ranges, rows and slides."""
+        return [_rows_of(flow.stream, flow.where, flow.values, flow.window) for flow in self.flows]
 
     @property
     def name(self) -> str:
-        streams = "+".join(dict.fromkeys(f"{stream.name}.{stream.incarnation}" for stream, _, _ in self.flows))
-        rows = [(where, outputs) for _, where, outputs in self.flows]
+        streams = "+".join(dict.fromkeys(f"{flow.stream.name}.{flow.stream.incarnation}" for flow in self.flows))
+        rows = [(flow.where, flow.values, flow.window) for flow in self.flows]
         spelled = f"flow/{streams}/{self.shape}/{rows!r}"
         return f"{streams}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
 
 
-def _rows_of(stream: Stream, where: Expr | None, values: tuple[Expr, ...]) -> Select:
+def _rows_of(stream: Stream, where: Expr | None, values: tuple[Expr, ...], window: Window = _ANY_WINDOW) -> Select:
     outputs = tuple(Output(f"value{i}", value) for i, value in enumerate(values))
-    return Select((Input(stream, _ANY_WINDOW, stream.name),), outputs, where=where)
+    return Select((Input(stream, window, stream.name),), outputs, where=where)
 
 
 def flow_signature_of(query: Query) -> FlowSignature | None:
-    """A query's signature, where it shows the changes of rows that flow through time windows."""
+    """A query's signature, where it shows the changes of rows that flow through windows which report by time."""
     if query.emit is Emit.RSTREAM:
         return None
-    flows: list[tuple[Stream, Expr | None, tuple[Expr, ...]]] = []
+    if isinstance(query.relation, Select) and len(query.relation.inputs) > 1:
+        return _join_flows(query.relation)
+    flows: list[_Flow] = []
     for select in selects(query.relation):
-        plain = len(select.inputs) == 1 and not select.is_grouped
-        if not plain or not isinstance(select.inputs[0].window, TimeWindow):
+        window = _any_window_like(select.inputs[0].window)
+        if len(select.inputs) != 1 or window is None:
             return None
-        if any(output.type is Type.HUGEINT for output in select.outputs):
-            return None  # no table of values holds them
+        if select.is_grouped:
+            if window is _ANY_WINDOW or select is not query.relation or not change_by_group(select):
+                return None  # over time windows groups come from slices
+        elif not _has_tabled_values(select):
+            return None
         where = None if select.where is None else normalised(select.where)
-        flows.append((select.inputs[0].stream, where, tuple(normalised(output.expr) for output in select.outputs)))
+        values = tuple(normalised(expr) for _, expr in row_expressions(select))
+        flows.append(_Flow(select.inputs[0].stream, where, values, window))
     return FlowSignature(tuple(flows), _shape(query.relation))
+
+
+def _join_flows(select: Select) -> FlowSignature | None:
+    """The rows of each input of a join: by the columns that are asked for, and what asks an input alone."""
+    tells = change_by_group(select) and is_subtractable(select) if select.is_grouped else _has_tabled_values(select)
+    windows = [_any_window_like(source.window) for source in select.inputs]
+    if not tells:
+        return None
+    condition = Condition(select)
+    asked = asked_columns(select, condition)
+    flows: list[_Flow] = []
+    for i, (source, window) in enumerate(zip(select.inputs, windows, strict=True)):
+        if window is None:
+            return None
+        start, names = condition.starts[i], source.stream.columns
+        own = [c.expr for c in condition.conjuncts if c.inputs == {i} or (not c.inputs and i == 0)]
+        where = None if not own else normalised(_moved(Call("and", tuple(own), Type.BOOLEAN), start))
+        values = tuple(Field(j - start, names[j - start].name, names[j - start].type) for j in asked[i])
+        flows.append(_Flow(source.stream, where, values, window))
+    several = [normalised(c.expr) for c in condition.conjuncts if len(c.inputs) > 1]
+    return FlowSignature(tuple(flows), f"{_shape(select)}{several!r}")
+
+
+def _moved(expr: Expr, start: int) -> Expr:
+    """The same over the columns of one input, which begin at a place of an input row."""
+    if isinstance(expr, Field):
+        return replace(expr, index=expr.index - start)
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(_moved(arg, start) for arg in expr.args))
+    return expr
+
+
+def _has_tabled_values(select: Select) -> bool:
+    """Can a table hold what it selects?"""
+    return not any(output.type is Type.HUGEINT for output in select.outputs)
+
+
+def _any_window_like(window: Window | None) -> Window | None:
+    """What stands for all windows that count rows alike and report by time; None where it does not."""
+    match window:
+        case TimeWindow():
+            return _ANY_WINDOW
+        case RowsWindow(time_slide=int()):
+            return RowsWindow(1, None, 1)
+        case PartitionedWindow():
+            return PartitionedWindow(window.keys, 1, 1)
+        case _:
+            return None
 
 
 def _shape(relation: Relation) -> str:
     match relation:
         case Select():
-            return "!" if relation.distinct else "."
+            return "#" if relation.is_grouped else "!" if relation.distinct else "."
         case Union():
             return f"({_shape(relation.left)}+{_shape(relation.right)})"
         case Except():
