@@ -25,7 +25,7 @@ def explain_join(select: Select) -> Iterator[str]:
         return
     windows = time_windows(select)
     if windows is None:
-        yield "join: the rows that the windows hold are joined afresh at every report"
+        yield "join: what the windows hold is joined at every report; where changes are shown, run joins rows that move"
         return
     aliases = [source.alias for source in select.inputs]
     values = Equalities(Condition(select)).values

@@ -126,7 +126,7 @@ def test_a_join_without_an_equality_says_so() -> None:
     ]
 
 
-def test_a_join_of_row_windows_is_made_afresh() -> None:
-    afresh = "join: the rows that the windows hold are joined afresh at every report"
-    assert joins("a.x FROM a [ROWS 9] a, b [RANGE 5s] b WHERE a.k = b.k") == [afresh]
+def test_a_join_of_row_windows_is_made_at_every_report() -> None:
+    said = "join: what the windows hold is joined at every report; where changes are shown, run joins rows that move"
+    assert joins("a.x FROM a [ROWS 9] a, b [RANGE 5s] b WHERE a.k = b.k") == [said]
     assert joins("a.x FROM a [RANGE 9s] a") == []
