@@ -91,8 +91,11 @@ class SparkPages:
             self._dirty.add(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for key in sorted(k for k in self._pages if k.startswith(prefix)):
+        for key in self.keys(prefix):
             yield key, self._pages[key]
+
+    def keys(self, prefix: bytes) -> list[bytes]:
+        return sorted(key for key in self._pages if key.startswith(prefix))
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
