@@ -21,7 +21,10 @@ Change = tuple[bytes, bytes | None]
 def _small() -> Iterator[None]:
     """Everything happens at sizes that are soon reached, and no disk is waited for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "LEAST", 3)
+        patch.setattr(pages, "LARGE", 6)
+        patch.setattr(pages, "TINY", 2)
+        patch.setattr(pages, "ROW_BYTES", 5)
+        patch.setattr(pages, "TOGETHER", 2)
         patch.setattr(segments, "RETAINED", 2)
         patch.setattr(segments, "MANY", 4)
         patch.setattr(segments, "TOGETHER", 2)
@@ -34,7 +37,7 @@ change = st.tuples(st.sampled_from([b"a", b"ab", b"b", b"c", b"d"]), st.none() |
 outcome = st.sampled_from(["goes on", "goes on", "goes on", "other worker", "worker killed", "driver killed"])
 
 
-@settings(max_examples=5 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.lists(st.tuples(st.lists(change, max_size=4), outcome), max_size=30))
 def test_every_state_that_spark_keeps_is_read_as_it_was_committed(batches: list[tuple[list[Change], str]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -70,5 +73,8 @@ def _assert_all_garbage_goes(state: State) -> None:
     for _ in range(2 * segments.RETAINED + 2):
         state.save(store)
         store.collect()
-    live = sum(len(page) for _, page in store.scan(b"") if len(page) >= pages.LEAST)
+    in_rows = [page for page, is_extent in state.versions[-1][0].rows.values() if not is_extent]
+    assert all(len(page) < pages.LARGE for page in in_rows)
+    assert sum(len(page) for page in in_rows if len(page) >= pages.TINY) <= pages.ROW_BYTES
+    live = sum(len(page) for _, page in store.scan(b"")) - sum(map(len, in_rows))
     assert live <= sum(file.stat().st_size for file in state.files()) <= 2 * live

@@ -68,7 +68,7 @@ Rows = list[tuple[int, str | None, int | None]]
 def _in_files() -> Iterator[None]:
     """Nearly every page is large enough to lie in a file, and no disk is waited for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "LEAST", 64)
+        patch.setattr(pages, "LARGE", 64)
         patch.setattr(os, "fsync", lambda _: None)
         yield
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.operators import segments
-from services.operators.pages import LEAST
+from services.operators.pages import LARGE, ROW_BYTES, TINY, TOGETHER
 from services.operators.segments import RETAINED
 from stairwise.errors import ConfigError
 from tests.committed import State
@@ -20,7 +20,7 @@ def state(tmp_path: Path) -> State:
 
 
 def large(text: str, times: int = 1) -> bytes:
-    return text.encode() * LEAST * times
+    return text.encode() * LARGE * times
 
 
 def batches(state: State, count: int) -> None:
@@ -39,7 +39,7 @@ def test_small_pages_stay_in_the_state_and_large_ones_lie_in_one_file(state: Sta
     pages.put(b"b", large("b", 3))
     assert pages.get(b"a") == large("a")
     state.save(pages)
-    assert [file.stat().st_size for file in state.files()] == [4 * LEAST]
+    assert [file.stat().st_size for file in state.files()] == [4 * LARGE]
     assert sum(len(page) for page, _ in state.versions[-1][0].rows.values()) < 200
     assert list(state.read().scan(b"")) == [(b"a", large("a")), (b"b", large("b", 3)), (b"small", b"s")]
     assert state.read().keys(b"s") == [b"small"]
@@ -95,7 +95,7 @@ def test_a_file_that_finds_no_room_is_not_left_behind(state: State) -> None:
     pages = state.read()
     pages.put(b"a", large("a"))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LEAST // 2, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGE // 2, hard))
     try:
         with pytest.raises(OSError, match="too large"):
             state.save(pages)
@@ -114,8 +114,23 @@ def test_what_lives_of_a_file_that_is_mostly_dead_is_moved(state: State) -> None
     state.save(pages)
     batches(state, RETAINED + 2)
     assert first not in state.files()
-    assert sum(file.stat().st_size for file in state.files()) == 4 * LEAST
+    assert sum(file.stat().st_size for file in state.files()) == 4 * LARGE
     assert list(state.read().scan(b"")) == [(b"changes", large("b", 3)), (b"small", b"11"), (b"stays", large("s"))]
+
+
+def test_of_many_small_pages_the_oldest_lie_in_files(state: State) -> None:
+    pages = state.read()
+    wanted = {b"%05d" % number: b"%d" % (number % 10) * 8 * TINY for number in range(1000)}
+    for key, page in wanted.items():
+        pages.put(key, page)
+        if int(key) % 10 == 9:
+            state.save(pages)
+            pages.collect()
+    in_rows = {key: page for key, (page, is_extent) in state.versions[-1][0].rows.items() if not is_extent}
+    assert ROW_BYTES / 2 < sum(map(len, in_rows.values())) <= ROW_BYTES
+    assert sorted(in_rows) == sorted(wanted)[-len(in_rows) :]
+    assert len(state.files()) <= 1000 / TOGETHER
+    assert dict(state.read().scan(b"")) == wanted
 
 
 def test_many_files_are_made_fewer(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
