@@ -159,9 +159,10 @@ OPERATORS = Dashboard(
         ),
         plot("Pages of state", "In Spark's state store.", ("sum(stairwise_operators_state_pages)", "pages")),
         plot(
-            "Memory of the state store",
-            "As RocksDB tells it.",
-            ("sum(stairwise_operators_state_size_bytes)", "state"),
+            "Size of the state",
+            "The memory of RocksDB, as it tells it, and the files of large pages.",
+            ("sum(stairwise_operators_state_size_bytes)", "memory of RocksDB"),
+            ("sum(stairwise_operators_state_segments_bytes)", "files"),
             unit="bytes",
         ),
         plot(

@@ -14,6 +14,7 @@ from typing import Any
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from services.operators.segments import stored_bytes
 from stairwise.platform import telemetry, topics
 
 _meter = telemetry.meter
@@ -82,10 +83,14 @@ def watch(progress: Progress, jvm: Any, checkpoint: Path) -> None:
         usage = shutil.disk_usage(checkpoint.parent)
         return [Observation(usage.used, {"state": "used"}), Observation(usage.free, {"state": "free"})]
 
+    def segments(_: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(stored_bytes(checkpoint))]
+
     gauge = _meter.create_observable_gauge
     gauge("stairwise.operators.lag", [progress.lags], "{message}", "messages of s.* not yet taken in, by stream")
     gauge("stairwise.operators.state.pages", [progress.pages], "{page}", "pages of window state")
     gauge("stairwise.operators.state.size", [progress.state_bytes], "By", "memory of Spark's state store")
+    gauge("stairwise.operators.state.segments", [segments], "By", "files of large pages beside Spark's state")
     gauge("stairwise.operators.volume", [volume], "By", "the volume of the checkpoint")
     gauge("jvm.memory.used", [heap("used")], "By", "memory of Spark's driver in use")
     gauge("jvm.memory.limit", [heap("limit")], "By", "what it may take")

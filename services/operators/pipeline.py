@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from services.operators import stage2
 from services.operators.checkpoint import claim
+from services.operators.segments import RETAINED
 from services.operators.stage1 import INPUT, OUTPUT_DDL, stage1
 from stairwise.platform import kafka, topics
 from stairwise.platform.config import Settings
@@ -28,14 +29,18 @@ CONFIGURATION = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # States that know which attempt wrote them: what a kill left, and Spark has stored, must not pass for committed.
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "32",
-    # Of what a shard reads back after a start. A page may have megabytes, and by default thousands go in one message.
-    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "2",
+    # The files of segments stay as long as the states that name them.
+    "spark.sql.streaming.minBatchesToRetain": str(RETAINED),
+    # Of what a shard reads back after a start, up to 32 KiB each: by default thousands go in one message.
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "128",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.kafka.consumer.cache.capacity": "4096",  # one for each topic partition, or it is made anew each batch
@@ -116,7 +121,7 @@ def checkpoint(settings: Settings) -> Path:
 
 def start(spark: SparkSession, settings: Settings) -> Any:
     """Start the query, from its checkpoint if there is one."""
-    claim(checkpoint(settings), settings.shards)
+    identity = claim(checkpoint(settings), settings.shards)
     reaching = _reaching(settings.brokers)
     # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages, which
     # leaves Spark nothing to shuffle.
@@ -137,7 +142,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         .coalesce(tasks)
     )
     parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)
-    processor = stage2.ShardProcessor(settings, checkpoint(settings))
+    processor = stage2.ShardProcessor(settings, checkpoint(settings), identity)
     reports = parcels.groupBy("shard").transformWithStateInPandas(processor, stage2.OUTPUT_DDL, "Append", "None")
     return (
         _messages(reports)

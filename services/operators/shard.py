@@ -319,7 +319,7 @@ class Shard:
     def _clear(self, signature: str) -> None:
         self._evaluations.pop(signature, None)
         pages = Within(self._store, _prefix(signature))
-        for key, _ in list(pages.scan(b"")):
+        for key in pages.keys(b""):
             pages.delete(key)
 
     def _evaluation(self, signature: str, course: _Course, plans: PlanLog) -> Evaluation:

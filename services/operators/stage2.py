@@ -1,4 +1,4 @@
-"""Stage 2, keyed by shard: Spark's state as a store of pages, and the processor that drives a shard over it.
+"""Stage 2, keyed by shard: the processor that drives a shard over Spark's state.
 
 A worker keeps the shards that it drove. Spark's state has a stamp of the last batch that was committed; a kept
 shard with the same stamp is that very state and goes on, any other is thrown away and read from Spark's state.
@@ -19,7 +19,8 @@ import pandas as pd
 from opentelemetry.trace import SpanKind
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from services.operators.checkpoint import foreign
+from services.operators.checkpoint import foreign, reach
+from services.operators.pages import KEY_DDL, PAGE_DDL, SparkPages
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
 from services.operators.worker import plans_upto, settle, start_telemetry
@@ -60,53 +61,19 @@ class Bounds:
         return replace(item, headers=replace(item.headers, mark=Mark.OVERSIZED), report=None)
 
 
-class SparkPages:
-    """A store over a map of Spark's state. Pages are read once and written back when a batch is done."""
-
-    def __init__(self) -> None:
-        self._pages: dict[bytes, bytes] = {}
-        self._dirty: set[bytes] = set()
-
-    def load(self, state: Any) -> None:
-        self._pages = {bytes(key[0]): bytes(value[0]) for key, value in state.iterator()}
-
-    def save(self, state: Any) -> None:
-        for key in sorted(self._dirty):
-            if key in self._pages:
-                state.updateValue((key,), (self._pages[key],))
-            else:
-                state.removeKey((key,))
-        self._dirty.clear()
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._pages.get(key)
-
-    def put(self, key: bytes, page: bytes) -> None:
-        if self._pages.get(key) != page:
-            self._pages[key] = page
-            self._dirty.add(key)
-
-    def delete(self, key: bytes) -> None:
-        if self._pages.pop(key, None) is not None:
-            self._dirty.add(key)
-
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for key in sorted(k for k in self._pages if k.startswith(prefix)):
-            yield key, self._pages[key]
-
-
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, settings: Settings, checkpoint: Path) -> None:
+    def __init__(self, settings: Settings, checkpoint: Path, identity: str) -> None:
         self._brokers = settings.brokers
         self._shards = settings.shards
         self._bounds = Bounds(settings.report_bytes, settings.piece_bytes)
-        self._checkpoint = checkpoint
-        self._run = uuid.uuid4().hex
+        self._checkpoint, self._identity = checkpoint, identity
+        self._run = _unlike_any()
 
     def init(self, handle: Any) -> None:
         start_telemetry()
-        self._stamp = handle.getValueState("stamp", "stamp string")
-        self._pages = handle.getMapState("pages", "key binary", "page binary")
+        reach(self._checkpoint, self._identity)
+        self._stamp = handle.getValueState("stamp", "stamp string, ledger binary")
+        self._pages = handle.getMapState("pages", KEY_DDL, PAGE_DDL)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         number = int(key[0])
@@ -118,9 +85,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             shard.take(parcel, plans)
         yield from _frames(shard.advance(plans), self._bounds)
         shard.flush()
-        store.save(self._pages)
-        stamp = uuid.uuid4().hex
-        self._stamp.update((stamp,))
+        stamp = _unlike_any()
+        self._stamp.update((stamp, store.save(self._pages, stamp)))
         _kept[self._run, number] = (stamp, shard, store)
         _count_faults(number, shard)
 
@@ -132,14 +98,20 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         committed = self._stamp.get()
         kept = _kept.pop((self._run, number), None)
         if committed is not None and kept is not None and kept[0] == committed[0]:
+            kept[2].collect()
             return kept[1], kept[2]
-        store = SparkPages()
+        store = SparkPages(self._checkpoint, number, self._run)
         if committed is not None:
-            store.load(self._pages)
+            store.load(self._pages, bytes(committed[1]))
+        store.collect()
         try:
             return Shard(number, self._shards, store), store
         except msgspec.DecodeError as error:
             raise foreign(self._checkpoint, str(error)) from error
+
+
+def _unlike_any() -> str:
+    return uuid.uuid4().hex[:16]
 
 
 def _count_faults(number: int, shard: Shard) -> None:

@@ -57,7 +57,7 @@ class Updates:
         """The table is gone."""
         if self._rows.pop(place, None) is not None:
             self._kept.pop(place, None)
-            for key, _ in list(self._store.scan(_prefix(place))):
+            for key in self._store.keys(_prefix(place)):
                 self._store.delete(key)
 
     def _compact(self, place: Place, table: Stream) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from services.operators import pipeline
+from services.operators.segments import stored_bytes
 from services.windows.registry import Registry
 from stairwise.platform import kafka, topics
 from stairwise.platform.batches import BatchHeaders, encode_rows
@@ -35,9 +36,9 @@ from tests.bench.spark_backlog import START
 
 KEYS = 16_384
 KEY_BYTES = 50
-"""Of a key, written as twice as many characters: what RocksDB's compression makes little of."""
+"""Of a key, written as twice as many characters."""
 SLICES = 600
-"""As many as make a GiB, by the size of RocksDB's files."""
+"""As many as make more than a GiB."""
 PER_BATCH = 20
 QUERY = "SELECT k, SUM(x) AS total FROM {stream} [RANGE 1 HOUR SLIDE 1 SECOND LAG 1 HOUR] GROUP BY k"
 
@@ -142,14 +143,16 @@ def main() -> None:
         for progress in query.recentProgress:
             if progress["batchId"] > told and progress["numInputRows"]:
                 told = progress["batchId"]
-                print(json.dumps(_batch(progress)), flush=True)
+                print(json.dumps(_batch(progress, pipeline.checkpoint(settings))), flush=True)
         time.sleep(0.05)
     raise SystemExit(str(query.exception()))
 
 
-def _batch(progress: Any) -> dict[str, int]:
+def _batch(progress: Any, checkpoint: Path) -> dict[str, int]:
+    """What a micro-batch took in, and how large the state is: RocksDB's files, and those of large pages."""
     (state,) = progress["stateOperators"]
-    return {"messages": progress["numInputRows"], "bytes": state["customMetrics"]["rocksdbSstFileSize"]}
+    size = state["customMetrics"]["rocksdbSstFileSize"] + stored_bytes(checkpoint)
+    return {"messages": progress["numInputRows"], "bytes": size}
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import System
+from tests.e2e.conftest import System, wait_for
 
 pytestmark = pytest.mark.jvm
 
 START = 1_700_000_000_000
 SECONDS = 60
+NOTE = 40_000
+"""How long a key of windows is for operators to keep their pages in files beside Spark's state."""
 
 
 def expected(query: str) -> list[dict[str, Any]]:
@@ -25,13 +27,19 @@ def expected(query: str) -> list[dict[str, Any]]:
     ]
 
 
+def has_files(system: System) -> bool:
+    return any((system.directory / "operators" / "checkpoint" / "pages").glob("*/*"))
+
+
 @pytest.mark.parametrize("part", ["ingest", "windows", "operators", "results", "lookups", "broker"])
 def test_a_killed_part_comes_back_and_nothing_is_lost_or_repeated(system: System, part: str) -> None:
     name = f"kill_{part}"
     system.sql(
-        f"CREATE STREAM {name} (ts TIMESTAMP, qty BIGINT) TIMESTAMP BY ts PARTITIONS 1;"
-        f"CREATE QUERY {name}_q AS SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS]"
+        f"CREATE STREAM {name} (ts TIMESTAMP, qty BIGINT, note STRING) TIMESTAMP BY ts PARTITIONS 1;"
+        f"CREATE QUERY {name}_q AS"
+        f" SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS] GROUP BY note"
     )
+    note = "-" * NOTE if part == "operators" else ""
     subscription = system.start("subscribe", f"{name}_q", "--from", "earliest")
     lines: list[dict[str, Any]] = []
 
@@ -43,10 +51,12 @@ def test_a_killed_part_comes_back_and_nothing_is_lost_or_repeated(system: System
     reader.start()
     seconds = list(range(SECONDS))
     for half in (seconds[: SECONDS // 2], seconds[SECONDS // 2 :]):
-        rows = [{"ts": START + s * 1000, "qty": q} for s in half for q in (1, 2)]
+        rows = [{"ts": START + s * 1000, "qty": q, "note": note} for s in half for q in (1, 2)]
         is_last = half[-1] == seconds[-1]
         system.publish(name, rows, *(["--seal"] if is_last else []))
         if not is_last:
+            if part == "operators":
+                wait_for(lambda: has_files(system), "pages lie in files")
             system.kill(part)
     reader.join(240)
     assert not reader.is_alive(), f"the subscription goes on after the seal; so far {lines}"

@@ -9,12 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
+from services.operators.segments import RETAINED
 from stairwise.platform import kafka, topics
 from stairwise.platform.plans import PlanReader
 from stairwise.platform.reports import ReportHeaders
@@ -25,6 +27,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.long]
 START = 1_700_000_000_000
 STEP = 20
 """Seconds of event time between two kills."""
+LENGTH = 40_000
+"""Of a key: a page with one of them is large enough to lie in a file."""
 
 
 class Flow:
@@ -34,12 +38,13 @@ class Flow:
         self.system, self.name, self._second = system, name, 0
         system.sql(
             f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, qty BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
-            f"CREATE QUERY {name}_q AS SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS]"
+            f"CREATE QUERY {name}_q AS SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS];"
+            f"CREATE QUERY {name}_by_key AS SELECT SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS] GROUP BY k"
         )
 
     def step(self, *options: str) -> None:
         seconds = range(self._second, self._second + STEP)
-        rows = [{"ts": START + s * 1000, "k": f"k{q}", "qty": q} for s in seconds for q in (1, 2)]
+        rows = [{"ts": START + s * 1000, "k": f"k{q}" + "-" * LENGTH, "qty": q} for s in seconds for q in (1, 2)]
         self._second += STEP
         self.system.publish(self.name, rows, *options)
 
@@ -51,6 +56,17 @@ class Flow:
             {"query": f"{self.name}_q", "time": START + t * 1000, "diff": 1, "row": {"n": n, "volume": volume}}
             for t, n, volume in counts
         ]
+        assert self.system.lines(f"{self.name}_by_key") == [
+            {"query": f"{self.name}_by_key", "time": START + t * 1000, "diff": 1, "row": {"volume": n // 2 * q}}
+            for t, n, _ in counts
+            for q in (1, 2)
+        ]
+
+    def assert_in_files(self) -> None:
+        """Pages lay in files, and those of long ago are gone, whoever was killed when they were written."""
+        shards = [list(shard.iterdir()) for shard in (checkpoint(self.system) / "pages").iterdir()]
+        assert any(shards)
+        assert all(len(segments) <= 3 * RETAINED for segments in shards)
 
     def repeats(self) -> int:
         """How many reports stand in ``results`` more than once."""
@@ -67,6 +83,10 @@ class Flow:
                 seen[headers.shard, *headers.position, headers.mark] += 1
         consumer.close()
         return sum(count - 1 for count in seen.values())
+
+
+def checkpoint(system: System) -> Path:
+    return system.directory / "operators" / "checkpoint"
 
 
 def operators(system: System) -> psutil.Process:
@@ -101,7 +121,7 @@ def await_another(system: System, before: psutil.Process) -> None:
 @contextmanager
 def uncommitted(system: System) -> Iterator[None]:
     """A place where no micro-batch can be committed, though its reports are written: Spark finds no directory there."""
-    commits = system.directory / "operators" / "checkpoint" / "commits"
+    commits = checkpoint(system) / "commits"
     aside = commits.with_name("commits-aside")
     commits.rename(aside)
     commits.touch()
@@ -127,6 +147,7 @@ def test_reports_of_a_micro_batch_that_was_not_committed_are_not_seen_twice(syst
     repeats = flow.repeats()
     print(f"kills {kills}, reports written again {repeats}, lost 0, repeated 0, wrong 0")
     assert repeats >= kills
+    flow.assert_in_files()
 
 
 @pytest.mark.parametrize("kills", [20])
@@ -144,4 +165,5 @@ def test_kills_at_any_moment_change_no_line(system: System, victim: str, kills: 
             wait_for(lambda: kill_a_worker(system, chance), "a Python worker runs")
             flow.step()
     flow.end()
+    flow.assert_in_files()
     print(f"kills {kills}, lost 0, repeated 0, wrong 0")

@@ -1,23 +1,28 @@
 """What a shard reports is a function of the topics: not of the order in which partitions are read, of when it is
-asked, of restarts in between, nor of the number of shards. Queries join and leave on the way."""
+asked, of restarts and kills in between, nor of the number of shards. Queries join and leave on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from services.operators import pages
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
 from services.operators.stage1 import Message, parcels_of, runs
 from stairwise.operators.contract import Report
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
-from stairwise.operators.store import MemoryStore
+from stairwise.operators.store import MemoryStore, Store
 from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.platform.reports import LifeRecord
 from stairwise.schema import DAWN, DUSK, Stream
@@ -25,6 +30,7 @@ from stairwise.sharing.due import Life
 from stairwise.sharing.expansion import SharedExpansion
 from stairwise.sharing.stair import stair_of
 from stairwise.streams.sequence import Position, sequence
+from tests.committed import State
 from tests.oracle import OracleRow, evaluate
 from tests.plans import plan_log
 
@@ -56,6 +62,15 @@ FEWER = settings(max_examples=max(5, settings().max_examples * 2 // 5))
 """Each case runs the whole plan several times over."""
 
 Rows = list[tuple[int, str | None, int | None]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _in_files() -> Iterator[None]:
+    """Nearly every page is large enough to lie in a file, and no disk is waited for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "LARGE", 64)
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @dataclass(frozen=True)
@@ -105,29 +120,56 @@ class Said:
             assert self.lives.setdefault(identity, life) == life, "every shard says the same"
 
 
-def run(messages: Sequence[Message], shards: int, steps: Sequence[bool]) -> Said:
-    """What the shards say; a True step asks and restarts them there. What comes in between travels together."""
+class InMemory:
+    """The state of a shard that nobody kills."""
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+
+    def read(self) -> MemoryStore:
+        return self._store
+
+    def save(self, store: Store) -> None:
+        pass
+
+
+def run(messages: Sequence[Message], shards: int, steps: Sequence[bool], directory: Path | None = None) -> Said:
+    """What the shards say; a True step asks and restarts them there. What comes in between travels together.
+
+    With a directory, their state is that of Spark, and some attempts are killed before they are committed.
+    """
     said = Said()
     last: dict[tuple[str, int], tuple[int, int]] = {}
-    stores = [MemoryStore() for _ in range(shards)]
-    running = [Shard(n, shards, store) for n, store in enumerate(stores)]
+    states = [InMemory() if directory is None else State(directory, n) for n in range(shards)]
     taken: list[Message] = []
     for i, message in enumerate(messages):
         taken.append(message)
         if i == len(messages) - 1 or steps[i % len(steps)]:
-            for together in runs(taken):
-                for number, parcel in parcels_of(together, PLANS, shards):
-                    running[number].take(Parcel.decode(parcel.encode()), PLANS)
+            parcels = [found for together in runs(taken) for found in parcels_of(together, PLANS, shards)]
             taken = []
-            for number, shard in enumerate(running):
-                for out in shard.advance(PLANS):
+            for number, state in enumerate(states):
+                mine = [parcel for to, parcel in parcels if to == number]
+                if isinstance(state, State) and i % 3 == 0:  # killed when all is written
+                    attempt(mine, number, shards, store := state.read())
+                    state.save(store, is_committed=False)
+                outgoing = attempt(mine, number, shards, store := state.read())
+                state.save(store)
+                for out in outgoing:
                     headers = out.headers
                     assert last.get((headers.signature, number), (DAWN, -1)) < headers.position, "back in time"
                     last[headers.signature, number] = headers.position
                     said.take(out)
-                shard.flush()
-            running = [Shard(n, shards, store) for n, store in enumerate(stores)]
     return said
+
+
+def attempt(parcels: Sequence[Parcel], number: int, shards: int, store: Store) -> list[Outgoing]:
+    """A micro-batch of a shard, begun from its state."""
+    shard = Shard(number, shards, store)
+    for parcel in parcels:
+        shard.take(Parcel.decode(parcel.encode()), PLANS)
+    outgoing = list(shard.advance(PLANS))
+    shard.flush()
+    return outgoing
 
 
 def lines_of(said: Said) -> dict[str, list[dict[str, object]]]:
@@ -182,7 +224,8 @@ def test_reports_depend_on_nothing_but_the_topics(written: list[Written], random
     expected = run(in_turn, 1, [False])
     lines = lines_of(expected)
     for shards in (1, 3):
-        said = run(shuffled, shards, steps)
+        with tempfile.TemporaryDirectory() as directory:
+            said = run(shuffled, shards, steps, Path(directory))
         assert said.messages.keys() == expected.messages.keys()
         assert said.lives == expected.lives
         assert lines_of(said) == lines

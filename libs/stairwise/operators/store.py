@@ -18,6 +18,9 @@ class Store(Protocol):
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """All pages whose key begins with ``prefix``, in order of their keys."""
 
+    def keys(self, prefix: bytes) -> list[bytes]:
+        """Their keys alone: a page that is not in memory stays where it is."""
+
 
 class MemoryStore:
     """A store in a dict: that of the local driver."""
@@ -35,8 +38,11 @@ class MemoryStore:
         self._pages.pop(key, None)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for key in sorted(k for k in self._pages if k.startswith(prefix)):
+        for key in self.keys(prefix):
             yield key, self._pages[key]
+
+    def keys(self, prefix: bytes) -> list[bytes]:
+        return sorted(key for key in self._pages if key.startswith(prefix))
 
 
 class Within:
@@ -58,3 +64,6 @@ class Within:
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         for key, page in self._store.scan(self._prefix + prefix):
             yield key[len(self._prefix) :], page
+
+    def keys(self, prefix: bytes) -> list[bytes]:
+        return [key[len(self._prefix) :] for key in self._store.keys(self._prefix + prefix)]

@@ -235,7 +235,7 @@ class SharedDistinct(Rostered):
 
     def flush(self) -> None:
         if self._is_rewritten:
-            for key, _ in list(self._store.scan(_LOG)):
+            for key in self._store.keys(_LOG):
                 self._store.delete(key)
             self._pages, self._written, self._is_rewritten = 0, 0, False
         if self._written < len(self._log):
