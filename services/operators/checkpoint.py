@@ -8,7 +8,7 @@ import msgspec
 
 from stairwise.errors import ConfigError
 
-FORMAT = 2
+FORMAT = 3
 """Of what shards keep in Spark's state. Who changes that counts on: the checkpoints of before are then refused."""
 OF_SPARK = "metadata"
 """The file with which Spark begins a checkpoint."""

@@ -247,11 +247,11 @@ class _Layout:
         following = watermark + 1 + (self.pace_offset - watermark - 1) % self.pace_slide
         return int((following - self.pace_reach).min())
 
-    def kept_above(self, watermark: Instant) -> Instant:
-        """The same for the queries that do not end."""
+    def kept_above(self, watermark: Instant, by_nobody: Instant | None = None) -> Instant:
+        """The same for the queries that do not end; where there are none, another instant or the watermark."""
         stay = self.until == DUSK
         if not stay.any():
-            return watermark
+            return watermark if by_nobody is None else by_nobody
         slide, reach = self.slide[stay], (self.lag + self.range)[stay]
         following = watermark + 1 + (self.offset[stay] - watermark - 1) % slide
         return int((following - reach).min())

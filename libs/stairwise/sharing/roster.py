@@ -34,6 +34,7 @@ class _State(msgspec.Struct):
     first_row: Instant
     last_row: Instant
     faults_before: dict[str, tuple[int, int]]
+    retained: Instant = DAWN
 
 
 class Roster:
@@ -49,6 +50,8 @@ class Roster:
         self.course = Course(DAWN, DUSK, DAWN)
         self.faults_before: dict[str, tuple[int, int]] = {}
         """What the expressions of each query had counted when it came."""
+        self._retained: Instant = DAWN
+        """Everything above it is there, wherever a run may be."""
         page = store.get(_KEY)
         state = None if page is None else msgspec.msgpack.decode(page, type=_State)
         for query in queries:
@@ -56,6 +59,24 @@ class Roster:
         if state is not None:
             self.course = Course(state.passed, state.first_row, state.last_row)
             self.faults_before = state.faults_before
+            self._retained = state.retained
+
+    def join(self, change: Joined, seen: Instant = DAWN) -> None:
+        """A query joins. It sees back as far as the others need at the highest watermark that a partition has then, and
+        nothing at or below ``seen``.
+
+        A run may have come less far, but no further, so it still has all of that: how far a query sees back follows
+        from the plan and from the watermark, not from what a run happens to have kept.
+        """
+        horizon = max(change.horizon, seen)
+        if change.after > DAWN:
+            lateness = max(stream.lateness for stream in change.query.streams if not stream.is_table)
+            above = change.after + lateness + 1  # no row above it has come, and the last one lies there
+            self._retained = max(self._retained, self._due.layout.kept_above(change.after, above))
+            horizon = max(horizon, min(self._retained, above))
+            passed, first, last = self.course
+            self.course = Course(passed, first if first <= last else change.after, max(last, above))
+        self.enter(change.query, Life(change.after, DUSK, horizon))
 
     def enter(self, query: Query, life: Life) -> None:
         self.queries[query.name], self.lives[query.name] = query, life
@@ -104,9 +125,14 @@ class Roster:
 
     def due(self, watermark: Instant) -> Iterator[Ints]:
         """The times at which any query is now due, in sorted arrays, each time once."""
+        for times, _ in self.due_with_rears(watermark):
+            yield times
+
+    def due_with_rears(self, watermark: Instant) -> Iterator[tuple[Ints, Ints]]:
+        """The same with the lowest rear of the windows that are due at each time, where they have one front."""
         for steps in self._due.layout.blocks(self.course, watermark):
-            times = steps.time
-            yield times[np.concatenate(([True], times[1:] != times[:-1]))]
+            last = np.append(np.flatnonzero(steps.time[1:] != steps.time[:-1]), len(steps) - 1)
+            yield steps.time[last], steps.rear[last]
 
     def next_after(self, instant: Instant) -> Instant:
         """The first time above an instant at which any query may be due."""
@@ -137,7 +163,7 @@ class Roster:
         return int((last - layout.pace_reach).min())
 
     def flush(self) -> None:
-        state = _State(dict(self.lives), *self.course, faults_before=self.faults_before)
+        state = _State(dict(self.lives), *self.course, self.faults_before, self._retained)
         self._store.put(_KEY, msgspec.msgpack.encode(state))
 
 
@@ -155,7 +181,7 @@ class Rostered:
         """A query joins or leaves; one that joins sees nothing at or below an instant."""
         match change:
             case Joined():
-                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, seen)))
+                self._roster.join(change, seen)
                 self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
             case Left():
                 self._roster.leave(change.query, change.after)
@@ -173,6 +199,11 @@ class Rostered:
         """How often the signature's expressions had no number to give, since the query is here."""
         overflow, division = self._roster.faults_before.get(query.name, (0, 0))
         return Faults(self._faults.overflow - overflow, self._faults.division - division)
+
+    @property
+    def all_faults(self) -> Faults:
+        """How often the signature's expressions had no number to give."""
+        return self._faults
 
 
 def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 
 from services.operators.parcel import Parcel
 from services.operators.shard import Shard
@@ -27,12 +28,20 @@ from stairwise.sharing.due import Life
 from tests.plans import plan_log
 from tests.unit.results.small_reports import ListedHistory, Topic, feed_over, released
 
+KINDS = {
+    "sums": "SELECT k, SUM(v) AS s FROM t [{0}] GROUP BY k EMIT CHANGES",
+    "values": "SELECT DISTINCT k FROM t [{0}] EMIT CHANGES",
+}
+"""What queries may share: each kind has one that reports often and leaves, and one that joins and reports seldom."""
 SCRIPTS = (
     "CREATE STREAM t (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts PARTITIONS 1;"
-    "CREATE QUERY often AS SELECT k, SUM(v) AS s FROM t [TUMBLE 10 ms] GROUP BY k",
-    "CREATE QUERY seldom AS SELECT k, SUM(v) AS s FROM t [RANGE 40 ms SLIDE 20 ms] GROUP BY k EMIT CHANGES",
-    "DROP QUERY often",
+    + ";".join(f"CREATE QUERY often_{kind} AS " + select.format("TUMBLE 10 ms") for kind, select in KINDS.items()),
+    ";".join(
+        f"CREATE QUERY seldom_{kind} AS " + select.format("RANGE 40 ms SLIDE 20 ms") for kind, select in KINDS.items()
+    ),
+    ";".join(f"DROP QUERY often_{kind}" for kind in KINDS),
 )
+each_kind = pytest.mark.parametrize("kind", KINDS)
 TIMES = ([1, 12, 23], [34, 41, 55], [58, 66, 71, 85])
 """The rows' times under each version."""
 
@@ -103,35 +112,38 @@ def times(reports: Sequence[Released]) -> list[int]:
     return [r.position[0] for r in reports if r.mark is Mark.REPORT]
 
 
-def test_a_query_sees_the_reports_that_are_its_own_and_its_end() -> None:
-    reports = read(own_feed("often", 1))
+@each_kind
+def test_a_query_sees_the_reports_that_are_its_own_and_its_end(kind: str) -> None:
+    reports = read(own_feed(f"often_{kind}", 1))
     assert times(reports) == [10, 20, 30, 40, 50]
     assert [r.mark for r in reports if r.mark is not Mark.REPORT] == [Mark.LEFT]
     assert reports[-1].position == END
 
 
-def test_a_query_that_joins_late_begins_after_the_highest_watermark_and_sees_down_to_its_horizon() -> None:
-    reports = read(own_feed("seldom", 2))
+@each_kind
+def test_a_query_that_joins_late_begins_after_the_highest_watermark_and_sees_down_to_its_horizon(kind: str) -> None:
+    reports = read(own_feed(f"seldom_{kind}", 2))
     assert times(reports) == [40, 60, 80]
     assert reports[0].horizon == 20  # what the other query still needed when it joined
-    query = plan_log(*SCRIPTS).at(2).queries["seldom"].query
+    query = plan_log(*SCRIPTS).at(2).queries[f"seldom_{kind}"].query
     expansion = Expansion(query)
     lines = [line for r in reports for line in line_dicts("seldom", expansion.expand(r.report()))]
     assert {(line["time"], line["diff"]) for line in lines} >= {(40, 1)}
 
 
-def test_a_report_that_was_too_large_is_told_to_the_queries_that_were_due() -> None:
-    often, seldom = (
-        read(own_feed(name, version, oversized=[40, 50])) for name, version in (("often", 1), ("seldom", 2))
-    )
+@each_kind
+def test_a_report_that_was_too_large_is_told_to_the_queries_that_were_due(kind: str) -> None:
+    often = read(own_feed(f"often_{kind}", 1, oversized=[40, 50]))
+    seldom = read(own_feed(f"seldom_{kind}", 2, oversized=[40, 50]))
     assert [r.position[0] for r in often if r.mark is Mark.OVERSIZED] == [40, 50]
     assert [r.position[0] for r in seldom if r.mark is Mark.OVERSIZED] == [40]
     assert times(often) == [10, 20, 30]
     assert times(seldom) == [60, 80]
 
 
-def test_rows_of_all_shards_come_together() -> None:
-    alone, shared = (read(own_feed("often", 1, shards)) for shards in (1, 3))
+@each_kind
+def test_rows_of_all_shards_come_together(kind: str) -> None:
+    alone, shared = (read(own_feed(f"often_{kind}", 1, shards)) for shards in (1, 3))
     assert times(alone) == times(shared)
     for one, other in zip(alone, shared, strict=True):
         if one.mark is Mark.REPORT:
@@ -139,13 +151,15 @@ def test_rows_of_all_shards_come_together() -> None:
             assert rows[0] == rows[1]
 
 
-def test_reading_can_begin_with_the_report_before() -> None:
-    reports = read(own_feed("seldom", 2), (61, 0), before=True)
+@each_kind
+def test_reading_can_begin_with_the_report_before(kind: str) -> None:
+    reports = read(own_feed(f"seldom_{kind}", 2), (61, 0), before=True)
     assert times(reports) == [60, 80]
 
 
-def test_the_last_report_before_a_position_is_the_query_s_own() -> None:
-    feed = own_feed("seldom", 2)
+@each_kind
+def test_the_last_report_before_a_position_is_the_query_s_own(kind: str) -> None:
+    feed = own_feed(f"seldom_{kind}", 2)
     last = asyncio.run(feed.last_before((79, 0)))
     assert last is not None
     assert last.position == (60, 0)

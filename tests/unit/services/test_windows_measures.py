@@ -29,12 +29,23 @@ def test_queries_that_differ_in_the_window_alone_stand_on_one_stair() -> None:
             f"CREATE QUERY b {select} [RANGE 90 SECONDS SLIDE 10 SECONDS] GROUP BY ticker;"
             f"CREATE QUERY c {select} [RANGE 90 SECONDS SLIDE 30 SECONDS] GROUP BY ticker;"
             f"CREATE QUERY d {select} [RANGE 60 SECONDS SLIDE 10 SECONDS] WHERE qty > 1 GROUP BY ticker;"
-            "CREATE QUERY e AS SELECT DISTINCT ticker FROM trades [RANGE 60 SECONDS]"
+            "CREATE QUERY e AS SELECT ticker FROM trades [RANGE 60 SECONDS]"
         )
     )
     assert (counted.queries, counted.alone, counted.stairs, counted.widest) == (5, 1, 2, 3)
     # c rides on b: of the same range, it reports at every third of its reports.
     assert (counted.groups, counted.steps) == (2, 3)
+
+
+def test_distinct_queries_share_as_well() -> None:
+    counted = census(
+        declared(
+            "CREATE QUERY a AS SELECT DISTINCT ticker FROM trades [RANGE 60 SECONDS];"
+            "CREATE QUERY b AS SELECT DISTINCT ticker FROM trades [RANGE 90 SECONDS SLIDE 10 SECONDS];"
+            "CREATE QUERY c AS SELECT DISTINCT ticker, qty FROM trades [RANGE 90 SECONDS SLIDE 10 SECONDS]"
+        )
+    )
+    assert (counted.queries, counted.alone, counted.stairs, counted.widest) == (3, 0, 2, 2)
 
 
 def test_every_level_of_a_window_is_a_step() -> None:
