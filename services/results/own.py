@@ -84,12 +84,22 @@ class OwnFeed:
         if last is None:
             return None
         time = last.position[0]
-        due = max(time - (time - frame.offset) % frame.slide for frame in self._frames)
+        own = await self._at(max(time - (time - frame.offset) % frame.slide for frame in self._frames))
+        return own if own is not None and own.mark in (Mark.REPORT, Mark.OVERSIZED) else None
+
+    async def _at(self, due: Instant) -> Released | None:
+        """What the query has at one of its report times; its last report, if its stream had ended by then."""
         found = await self._feed.last_before(just_after((due, 0)))
         if found is None or found.position != (due, 0):
             return None
         own = await self._own(found)
-        return own if own is not None and own.mark in (Mark.REPORT, Mark.OVERSIZED) else None
+        if own is None and found.mark is Mark.REPORT and self._taking is not None:
+            sealed_at = found.blocks[0].sealed_at
+            if sealed_at is not None:
+                row = max(sealed_at, self._taking.life.after)
+                end = min(row + (frame.offset - row) % frame.slide for frame in self._frames)
+                return await self._at(end) if end < due else None
+        return own
 
     async def _own(self, released: Released) -> Released | None:
         """What the query has of it; None where it has nothing."""

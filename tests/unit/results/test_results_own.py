@@ -60,17 +60,20 @@ class Known:
         return Life(life.after, horizon=life.horizon)
 
 
-def written(shards: int) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]:
+def written(
+    shards: int, every: Sequence[list[int]] = TIMES, *, sealed: bool = False
+) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]:
     """What the shards write for the rows."""
     plans = plan_log(*SCRIPTS)
     lives: dict[str, LifeRecord] = {}
     messages: list[Message] = []
     running = [Shard(n, shards, MemoryStore()) for n in range(shards)]
     sequence, watermark = 0, DAWN
-    for version, times in enumerate(TIMES, 1):
+    for version, times in enumerate(every, 1):
         columns = [pa.array(times), pa.array(["a" if t % 2 else "b" for t in times]), pa.array(times)]
         rows = pa.RecordBatch.from_arrays(columns, schema=plans.at(1).streams["t"].arrow_schema)
-        headers = BatchHeaders(version, sequence, len(times), times[-1] - 1, watermark, times[0], times[-1])
+        ends = sealed and version == len(every)
+        headers = BatchHeaders(version, sequence, len(times), times[-1] - 1, watermark, times[0], times[-1], ends)
         sequence, watermark = sequence + len(times), times[-1] - 1
         message = Sequenced("s.t.1", 0, version, encode_rows(rows), headers)
         for number, parcel in parcels_of([message], plans, shards):
@@ -85,6 +88,12 @@ def written(shards: int) -> tuple[PlanLog, list[Message], dict[str, LifeRecord]]
 def own_feed(name: str, version: int, shards: int = 2, oversized: Sequence[int] = ()) -> OwnFeed:
     plans, messages, lives = written(shards)
     messages = [m if m.headers.time not in oversized else _oversized(m) for m in messages]
+    return feed_of(name, version, plans, messages, lives)
+
+
+def feed_of(
+    name: str, version: int, plans: PlanLog, messages: Sequence[Message], lives: dict[str, LifeRecord]
+) -> OwnFeed:
     registered = plans.at(version).queries[name]
     known, journal = Known(plans, lives), Journal()
     journal.extend(released(messages))
@@ -167,3 +176,12 @@ def test_the_last_report_before_a_position_is_the_query_s_own(kind: str) -> None
     last = asyncio.run(feed.last_before(END))
     assert last is not None
     assert last.position == (80, 0)
+
+
+@each_kind
+def test_the_last_report_of_a_sealed_stream_is_found_though_others_report_after_it(kind: str) -> None:
+    feed = feed_of(f"often_{kind}", 1, *written(1, ([1, 12, 23], [34, 41, 45]), sealed=True))
+    assert times(read(feed)) == [10, 20, 30, 40, 50]
+    last = asyncio.run(feed.last_before(END))
+    assert last is not None
+    assert last.position == (50, 0)
