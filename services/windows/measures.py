@@ -3,7 +3,8 @@
     queries ──signature──▶ stairs ──subsumption──▶ groups, each a chain of windows ──▶ steps
 
 A stair serves all queries of one signature, so queries per stair is what sharing saves; the nested sets of DISTINCT
-count as one, too. Counted when asked for, once for each plan version.
+count as one, too, and so do the joined rows of joins, which form no groups. Counted when asked for, once for each plan
+version.
 """
 
 from __future__ import annotations
@@ -60,8 +61,10 @@ def census(catalogue: Catalogue) -> Census:
 
 
 def _windows(query: Query) -> dict[str, TimeWindow]:
-    """The windows of a query that has a signature: one, or one for each level."""
+    """The windows of a query that has a signature: one, or one for each level; none of a join."""
     assert isinstance(query.relation, Select)
+    if len(query.relation.inputs) > 1:
+        return {}
     window = query.relation.inputs[0].window
     assert isinstance(window, TimeWindow | MultiWindow)
     return {

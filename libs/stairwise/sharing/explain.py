@@ -21,7 +21,7 @@ from stairwise.operators.join_explain import explain_join
 from stairwise.schema import DAWN, Instant
 from stairwise.sharing.drawing import draw, level_of
 from stairwise.sharing.grouping import Grouping
-from stairwise.sharing.signature import DistinctSignature, published_signature_of
+from stairwise.sharing.signature import DistinctSignature, JoinSignature, published_signature_of
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
 _UNNAMED = "this query"
@@ -50,6 +50,10 @@ def _sharing(query: Query, registered: Mapping[str, Query]) -> Iterator[str]:
     name = query.name or _UNNAMED
     sharers = {other: q for other, q in registered.items() if published_signature_of(q) == signature} | {name: query}
     count = "1 query" if len(sharers) == 1 else f"{len(sharers)} queries"
+    if isinstance(signature, JoinSignature):
+        streams = ", ".join(dict.fromkeys(stream.name for stream in signature.streams))
+        yield f"sharing: {count} over {streams}, every row looks for its partners once ({signature.name})"
+        return
     kept = "one log of appearances" if isinstance(signature, DistinctSignature) else "one slice store"
     yield f"sharing: {count} over {signature.stream.name}, {kept} ({signature.name})"
     grouping = Grouping.of({member: w for n, q in sharers.items() for member, w in _members(n, q).items()})

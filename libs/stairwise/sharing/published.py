@@ -9,6 +9,8 @@ by whoever begins to subscribe, goes on from a token or asks for a snapshot, wit
     aggregation     the stair: the groups at every rear
     DISTINCT        the values of the widest window that is due, in order of their last appearance: a query's are a
                     suffix of them
+    join            the joined rows of the widest windows that are due, with the times of their rows: a query's are
+                    those that its own windows hold then
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from stairwise.sharing.distinct import APPEARANCES, Appearances, SharedDistinct,
 from stairwise.sharing.distinct_expansion import DistinctExpansion
 from stairwise.sharing.due import Frame, Life, frames_of
 from stairwise.sharing.expansion import SharedExpansion
+from stairwise.sharing.join import JOIN, JoinBlock, SharedJoin, join_block_of
+from stairwise.sharing.join_taking import JoinTaking
 from stairwise.sharing.operator import SharedAggregation
 from stairwise.sharing.roster import windows_of
-from stairwise.sharing.signature import DistinctSignature, PublishedSignature
-from stairwise.sharing.stair import Stair, stair_of
+from stairwise.sharing.signature import DistinctSignature, JoinSignature, PublishedSignature
+from stairwise.sharing.stair import STAIR, Stair, stair_of
 
-PublishedBlock = Stair | Appearances
+PublishedBlock = Stair | Appearances | JoinBlock
 
 
 class PublishedOperator(Operator, Protocol):
@@ -59,18 +63,24 @@ class Taking(Protocol):
 def published_operator(signature: PublishedSignature, queries: Sequence[Query], store: Store) -> PublishedOperator:
     if isinstance(signature, DistinctSignature):
         return SharedDistinct(signature, queries, store)
+    if isinstance(signature, JoinSignature):
+        return SharedJoin(signature, queries, store)
     return SharedAggregation(signature, queries, store)
 
 
 def taking_of(signature: PublishedSignature, query: Query, life: Life) -> Taking:
     if isinstance(signature, DistinctSignature):
         return DistinctExpansion(query, life)
+    if isinstance(signature, JoinSignature):
+        return JoinTaking(query, life)
     return SharedExpansion(query, life)
 
 
 def block_of(report: Report) -> PublishedBlock:
     """A report as it was published: it says itself what it is."""
-    return appearances_of(report) if APPEARANCES in report.rows.schema.metadata else stair_of(report)
+    kinds = {APPEARANCES: appearances_of, JOIN: join_block_of, STAIR: stair_of}
+    (of,) = (of for kind, of in kinds.items() if kind in report.rows.schema.metadata)
+    return of(report)
 
 
 def frames(query: Query) -> list[Frame]:

@@ -199,13 +199,18 @@ def signature_of(query: Query) -> Signature | None:
     return Signature(source.stream, where, tuple(normalised(key) for key in select.keys))
 
 
-PublishedSignature = Signature | DistinctSignature
+PublishedSignature = Signature | DistinctSignature | JoinSignature
 
 
 def published_signature_of(query: Query) -> PublishedSignature | None:
     """What a query shares where reports are published: one report holds all that any query of a signature shows then,
     so that it can be read by whoever comes, and again. None where a query has reports of its own."""
-    return signature_of(query) or distinct_signature_of(query)
+    found = signature_of(query) or distinct_signature_of(query)
+    if found is not None or query.by_lookups or not isinstance(query.relation, Select):
+        return found
+    if query.relation.is_grouped or query.relation.distinct:
+        return None  # its groups or values are fewer than the rows that they are made from
+    return join_signature_of(query)
 
 
 def normalised(expr: Expr) -> Expr:

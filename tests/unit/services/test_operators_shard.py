@@ -84,7 +84,13 @@ def pages_after(queries: int, select: str) -> tuple[dict[bytes, int], int]:
     return {key: len(page) for key, page in store.scan(b"q/")}, reports
 
 
-@pytest.mark.parametrize("select", ["SELECT DISTINCT v % 1000 AS k FROM s [{0}]"])
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT DISTINCT v % 1000 AS k FROM s [{0}]",
+        "SELECT x.v, y.v AS w FROM s [{0}] x JOIN s [RANGE 2 SECONDS SLIDE 2 SECONDS] y ON x.v = y.v",
+    ],
+)
 def test_queries_of_one_signature_hold_one_state_and_publish_once(select: str) -> None:
     one, reports = pages_after(1, select)
     many, of_all = pages_after(30, select)
