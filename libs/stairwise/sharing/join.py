@@ -118,7 +118,7 @@ class SharedJoin(Rostered):
         """Rows up to here are gone, or some of them may be."""
         self._probe = Probe(signature.select, store, _ROWS, state.firsts)
         self._streams = {stream.name for stream in signature.streams}
-        self._stays = self._widest()
+        self._stays = self._widest(self.queries)
         self._waiting = 0
         """About how many rows have not probed yet."""
         self._published = state.published
@@ -137,9 +137,9 @@ class SharedJoin(Rostered):
         if self._published != self._probe.ends:
             self._found.append(self._probe.again(self._published, self._stays, Faults()))
 
-    def _widest(self) -> list[Stay]:
-        """For each input, how long a row can matter to any query."""
-        stays = [[stay_of(w) for w in time_windows(_select(query)) or ()] for query in self.queries]
+    def _widest(self, queries: Sequence[Query]) -> list[Stay]:
+        """For each input, how long a row can matter to any of some queries."""
+        stays = [[stay_of(w) for w in time_windows(_select(query)) or ()] for query in queries]
         if not stays:
             return [Stay(0, 0)] * len(self.signature.streams)
         return [Stay(min(s.begins for s in of), max(s.ends for s in of)) for of in zip(*stays, strict=True)]
@@ -153,12 +153,11 @@ class SharedJoin(Rostered):
     def _follow(self) -> None:
         """Let the widest windows follow the queries, once for all that have come and gone."""
         if self._has_changed:
-            self._stays, self._standing, self._has_changed = self._widest(), None, False
+            self._stays, self._standing, self._has_changed = self._widest(self.queries), None, False
             self._find_again()
 
     def _kept_above(self, watermark: Instant) -> Instant:
-        stays = [[stay_of(w) for w in time_windows(_select(query)) or ()] for query in self._roster.staying()]
-        return watermark - min(max(stay.ends for stay in of) for of in zip(*stays, strict=True))
+        return watermark - min(stay.ends for stay in self._widest(self._roster.staying()))
 
     def history(self, query: str) -> list[JoinedInputs]:
         """What is published already in the windows of a query that joins now."""
@@ -229,7 +228,7 @@ class SharedJoin(Rostered):
         if DAWN < watermark < DUSK:
             self._roster.passed(watermark)
             if self._roster.drop_ended(watermark):
-                self._stays = self._widest()
+                self._stays = self._widest(self.queries)
                 self._standing = None
             self._next_due = self._roster.next_after(watermark)
 

@@ -33,7 +33,7 @@ from stairwise.sharing.join_taking import JoinTaking
 from stairwise.sharing.operator import SharedAggregation
 from stairwise.sharing.roster import windows_of
 from stairwise.sharing.signature import DistinctSignature, JoinSignature, PublishedSignature
-from stairwise.sharing.stair import STAIR, Stair, stair_of
+from stairwise.sharing.stair import Stair, stair_of
 
 PublishedBlock = Stair | Appearances | JoinBlock
 
@@ -78,9 +78,10 @@ def taking_of(signature: PublishedSignature, query: Query, life: Life) -> Taking
 
 def block_of(report: Report) -> PublishedBlock:
     """A report as it was published: it says itself what it is."""
-    kinds = {APPEARANCES: appearances_of, JOIN: join_block_of, STAIR: stair_of}
-    (of,) = (of for kind, of in kinds.items() if kind in report.rows.schema.metadata)
-    return of(report)
+    says = report.rows.schema.metadata
+    if APPEARANCES in says:
+        return appearances_of(report)
+    return join_block_of(report) if JOIN in says else stair_of(report)
 
 
 def frames(query: Query) -> list[Frame]:

@@ -29,8 +29,7 @@ from stairwise.operators.contract import Report
 from stairwise.schema import Instant
 from stairwise.sharing.due import Steps
 
-STAIR = b"stair"
-"""Under this name a published report says what its steps are."""
+_STEPS = b"stair"
 
 
 class _Header(msgspec.Struct):
@@ -85,7 +84,7 @@ class Stair:
                 self.sealed_at,
             )
             rows = self.rows.slice(low, high - low)
-            rows = rows.replace_schema_metadata({STAIR: msgspec.msgpack.encode(header)})
+            rows = rows.replace_schema_metadata({_STEPS: msgspec.msgpack.encode(header)})
             yield Report(self.signature, int(times[first]), rows)
 
 
@@ -108,7 +107,7 @@ def _spelled(steps: Steps, times: Ints, fronts: Ints, rears: Ints) -> Ints:
 
 def stair_of(report: Report) -> Stair:
     """A report as it was published."""
-    header = msgspec.msgpack.decode(report.rows.schema.metadata[STAIR], type=_Header)
+    header = msgspec.msgpack.decode(report.rows.schema.metadata[_STEPS], type=_Header)
     front, rear, start, stop = (
         np.frombuffer(part, np.int64) for part in (header.front, header.rear, header.start, header.stop)
     )
