@@ -1,8 +1,8 @@
 """How a query's rows are spread over the shards.
 
-A query that groups by a key runs on every shard, each with the keys that hash to it. One without runs whole on
-one shard, which its signature chooses, and where there is but one shard, all do. Queries with the same distribution
-share the rows that are sent.
+A query that groups by a key runs on every shard, each with the keys that hash to it; DISTINCT with a column among its
+values does too. One without runs whole on one shard, which its signature chooses, and where there is but one shard, all
+do. Queries with the same distribution share the rows that are sent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from stairwise.cql.query import Field, Select
 from stairwise.platform.plans import Registered
 from stairwise.schema import Type
+from stairwise.sharing.signature import DistinctSignature
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
 HASHED = frozenset({Type.STRING, Type.BIGINT, Type.BOOLEAN, Type.TIMESTAMP})
@@ -43,13 +44,15 @@ def distribution_of(registered: Registered, shards: int) -> Distribution:
 
 
 def _common_key(registered: Registered) -> str | None:
-    """The first group key that is a plain column, where rows of one group alone decide the group's answer."""
+    """The first group key, or value of DISTINCT, that is a plain column, where rows of one group or value alone decide
+    its answer."""
     relation = registered.query.relation
     if not isinstance(relation, Select) or len(relation.inputs) != 1:
         return None
     if not isinstance(relation.inputs[0].window, TimeWindow | MultiWindow):
         return None
-    for key in relation.keys:
+    is_distinct = isinstance(registered.shared, DistinctSignature)
+    for key in [output.expr for output in relation.outputs] if is_distinct else relation.keys:
         if isinstance(key, Field) and key.type in HASHED:
             return key.name
     return None

@@ -18,8 +18,8 @@ from stairwise.operators.store import Store
 from stairwise.platform.plans import Registered, Turn
 from stairwise.platform.reports import LifeRecord
 from stairwise.schema import DAWN, Instant
-from stairwise.sharing.operator import SharedAggregation
-from stairwise.sharing.signature import Signature
+from stairwise.sharing.published import published_operator
+from stairwise.sharing.signature import PublishedSignature
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class _Alone:
 class _Together:
     horizon = DAWN
 
-    def __init__(self, signature: Signature, members: Sequence[Registered], store: Store) -> None:
-        self._operator = SharedAggregation(signature, [_by_identity(m) for m in members], store)
+    def __init__(self, signature: PublishedSignature, members: Sequence[Registered], store: Store) -> None:
+        self._operator = published_operator(signature, [_by_identity(m) for m in members], store)
         self.insert = self._operator.insert
-        self.advance = self._operator.advance
+        self.advance = self._operator.advance_standing
         self.flush = self._operator.flush
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:

@@ -25,7 +25,7 @@ from stairwise.operators.contract import Report
 from stairwise.platform.reports import Mark, ReportHeaders, decode_report
 from stairwise.platform.telemetry import fields
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.sharing.stair import Stair, stair_of
+from stairwise.sharing.published import PublishedBlock, block_of
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +64,9 @@ class Released:
         return self.messages[0].headers.version
 
     @cached_property
-    def stairs(self) -> list[Stair]:
+    def blocks(self) -> list[PublishedBlock]:
         """What each shard published for all queries of a shared signature."""
-        return [stair_of(decode_report(m.headers, m.value)) for m in self.messages]
+        return [block_of(decode_report(m.headers, m.value)) for m in self.messages]
 
     @property
     def contexts(self) -> list[str]:

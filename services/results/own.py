@@ -18,14 +18,11 @@ from services.results.assembly import END, IN_ORDER, Position, Released, just_af
 from services.results.catalogue import Plans
 from services.results.feed import Feed
 from services.results.lives import Lives
-from stairwise.cql.query import Select
 from stairwise.operators.contract import Report
 from stairwise.platform.plans import Registered
 from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN, Instant
-from stairwise.sharing.due import frames_of
-from stairwise.sharing.expansion import SharedExpansion
-from stairwise.sharing.levels import asked_window
+from stairwise.sharing.published import Taking, frames, taking_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,8 @@ class OwnReport(Released):
     """A report of which one query takes its part."""
 
     whole: Released | None = None
-    """As all queries of the signature have it, who read its stairs once between them."""
-    taking: SharedExpansion | None = None
+    """As all queries of the signature have it, who open it once between them."""
+    taking: Taking | None = None
 
     @property
     def horizon(self) -> Instant:
@@ -44,8 +41,8 @@ class OwnReport(Released):
     def report(self) -> Report:
         assert self.whole is not None
         assert self.taking is not None
-        found = [self.taking.reports(stair) for stair in self.whole.stairs]
-        pieces = [block.rows for block in found if block is not None]
+        found = [self.taking.reports(block) for block in self.whole.blocks]
+        pieces = [own.rows for own in found if own is not None]
         return Report(self.signature, self.position[0], pa.concat_batches(pieces))
 
 
@@ -53,14 +50,12 @@ class OwnFeed:
     """Reads what one query of a shared signature has."""
 
     def __init__(self, feed: Feed, registered: Registered, plans: Plans, lives: Lives) -> None:
-        relation = registered.query.relation
-        assert isinstance(relation, Select)
         self._feed = feed
         self._registered = registered
         self._plans = plans
         self._lives = lives
-        self._frames = frames_of(asked_window(relation))
-        self._taking: SharedExpansion | None = None
+        self._frames = frames(registered.query)
+        self._taking: Taking | None = None
 
     async def reports(
         self, at: Position, *, before: bool, offset: int | None = None, patience: float = 3600.0
@@ -89,12 +84,22 @@ class OwnFeed:
         if last is None:
             return None
         time = last.position[0]
-        due = max(time - (time - frame.offset) % frame.slide for frame in self._frames)
+        own = await self._at(max(time - (time - frame.offset) % frame.slide for frame in self._frames))
+        return own if own is not None and own.mark in (Mark.REPORT, Mark.OVERSIZED) else None
+
+    async def _at(self, due: Instant) -> Released | None:
+        """What the query has at one of its report times; its last report, if its stream had ended by then."""
         found = await self._feed.last_before(just_after((due, 0)))
         if found is None or found.position != (due, 0):
             return None
         own = await self._own(found)
-        return own if own is not None and own.mark in (Mark.REPORT, Mark.OVERSIZED) else None
+        if own is None and found.mark is Mark.REPORT and self._taking is not None:
+            sealed_at = found.blocks[0].sealed_at
+            if sealed_at is not None:
+                row = max(sealed_at, self._taking.life.after)
+                end = min(row + (frame.offset - row) % frame.slide for frame in self._frames)
+                return await self._at(end) if end < due else None
+        return own
 
     async def _own(self, released: Released) -> Released | None:
         """What the query has of it; None where it has nothing."""
@@ -106,11 +111,12 @@ class OwnFeed:
         if released.mark is Mark.TURN:
             return None
         if self._taking is None:
+            assert self._registered.shared is not None
             life = await self._lives.find(self._registered)
-            self._taking = SharedExpansion(self._registered.query, life)
+            self._taking = taking_of(self._registered.shared, self._registered.query, life)
         if released.mark is Mark.OVERSIZED:
             return released if self._is_due_at(released.position[0], self._taking.life.after) else None
-        if not self._taking.is_due(released.stairs[0]):
+        if not self._taking.is_due(released.blocks[0]):
             return None
         told = released.signature, released.position, released.messages, released.mark
         return OwnReport(*told, whole=released, taking=self._taking)

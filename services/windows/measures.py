@@ -2,8 +2,9 @@
 
     queries ──signature──▶ stairs ──subsumption──▶ groups, each a chain of windows ──▶ steps
 
-A stair serves all queries of one signature, so queries per stair is what sharing saves. Counted when asked for, once
-for each plan version.
+A stair serves all queries of one signature, so queries per stair is what sharing saves; the nested sets of DISTINCT
+count as one, too, and so do the joined rows of joins, which form no groups. Counted when asked for, once for each plan
+version.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from stairwise.platform import telemetry
 from stairwise.platform.plans import Catalogue
 from stairwise.sharing.due import frames_of
 from stairwise.sharing.grouping import Grouping
-from stairwise.sharing.signature import signature_of
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
 
@@ -43,7 +43,7 @@ def census(catalogue: Catalogue) -> Census:
     stairs: defaultdict[str, dict[str, TimeWindow]] = defaultdict(dict)
     queries_on: defaultdict[str, int] = defaultdict(int)
     for registered in catalogue.queries.values():
-        signature = signature_of(registered.query)
+        signature = registered.shared
         if signature is not None:
             queries_on[signature.name] += 1
             stairs[signature.name].update(_windows(registered.query))
@@ -61,8 +61,10 @@ def census(catalogue: Catalogue) -> Census:
 
 
 def _windows(query: Query) -> dict[str, TimeWindow]:
-    """The windows of a query that has a signature: one, or one for each level."""
+    """The windows of a query that has a signature: one, or one for each level; none of a join."""
     assert isinstance(query.relation, Select)
+    if len(query.relation.inputs) > 1:
+        return {}
     window = query.relation.inputs[0].window
     assert isinstance(window, TimeWindow | MultiWindow)
     return {

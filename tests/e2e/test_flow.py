@@ -111,6 +111,26 @@ def test_a_query_that_joins_while_data_flow_reports_from_its_own_first_time(syst
     ]
 
 
+def test_a_query_that_joins_others_sees_the_history_that_they_share(system: System) -> None:
+    declare(system, "kept", partitions=1)
+    values = "SELECT DISTINCT ticker FROM kept [{0}] EMIT RSTREAM"
+    pairs = (
+        "SELECT a.qty, b.qty AS later FROM kept [{0}] a JOIN kept [{0}] b"
+        " ON a.ticker = b.ticker WHERE a.qty < b.qty EMIT RSTREAM"
+    )
+    wide, late = "RANGE 30 SECONDS SLIDE 10 SECONDS", "TUMBLE 10 SECONDS"
+    system.sql(f"CREATE QUERY kept_values AS {values.format(wide)}; CREATE QUERY kept_pairs AS {pairs.format(wide)}")
+    system.publish("kept", [trade(s, f"T{s // 5}", s) for s in range(25)])
+    system.await_ingest()
+    system.sql(f"CREATE QUERY late_values AS {values.format(late)}; CREATE QUERY late_pairs AS {pairs.format(late)}")
+    system.publish("kept", [trade(s, f"T{s // 5}", s) for s in range(25, 31)], "--seal")
+    seconds = range(21, 31)
+    assert [line["row"]["ticker"] for line in system.lines("late_values")] == ["T4", "T5", "T6"]
+    assert [(line["row"]["qty"], line["row"]["later"]) for line in system.lines("late_pairs")] == [
+        (a, b) for a in seconds for b in seconds if a < b and a // 5 == b // 5
+    ]
+
+
 def test_a_dropped_query_ends_its_subscriptions_and_a_new_one_takes_its_name(system: System) -> None:
     declare(system, "dropped", partitions=1)
     system.sql("CREATE QUERY dropped_q AS SELECT COUNT(*) AS n FROM dropped [TUMBLE 10 SECONDS]")

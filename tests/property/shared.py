@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,17 @@ import pyarrow as pa
 from stairwise.cql.query import Query
 from stairwise.operators.build import operator_for
 from stairwise.operators.contract import Batch, Joined, Left
+from stairwise.operators.emission import Emissions
 from stairwise.operators.evaluation import QueryOperator
 from stairwise.operators.expansion import Expansion
 from stairwise.operators.lines import line_dicts
+from stairwise.operators.pages import from_page, to_page
 from stairwise.operators.store import MemoryStore
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.sharing.build import QueryExpansion, shared_expansion, shared_operator, shared_signature
 from stairwise.sharing.due import Life
+from stairwise.sharing.published import Taking, block_of, taking_of
+from stairwise.sharing.signature import DistinctSignature, JoinSignature, Signature
 
 Line = dict[str, Any]
 Row = tuple[int, str | None, int | None, float | None]
@@ -72,6 +77,32 @@ class Shared:
         if self._chance.random() < 0.3:
             self.operator.flush()
             self._make(self.operator.queries)
+
+
+class Taken:
+    """One query out of what is published, each report for itself."""
+
+    def __init__(self, taking: Taking, query: Query) -> None:
+        self._taking, self._expansion = taking, Expansion(query)
+        self.life, self.faults = taking.life, self._expansion.faults
+
+    def expand(self, block: Any) -> Emissions | None:
+        self._taking.life = self.life
+        found = self._taking.reports(block)
+        assert self._taking.is_due(block) == (found is not None)
+        return None if found is None else self._expansion.expand_block(found)
+
+
+class Published(Shared):
+    """The same by way of published reports, which pass through bytes."""
+
+    def expansion(self, query: Query) -> QueryExpansion:
+        assert isinstance(self._signature, Signature | DistinctSignature | JoinSignature)
+        return Taken(taking_of(self._signature, query, self.operator.life(query.name)), query)
+
+    def blocks(self, watermark: Instant) -> Iterator[Any]:
+        for report in self.operator.advance_standing(watermark):
+            yield block_of(replace(report, rows=from_page(to_page(report.rows))))
 
 
 class Visits:

@@ -26,9 +26,9 @@ from stairwise.operators.store import MemoryStore, Store
 from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.platform.reports import LifeRecord
 from stairwise.schema import DAWN, DUSK, Stream
+from stairwise.sharing import appearances
 from stairwise.sharing.due import Life
-from stairwise.sharing.expansion import SharedExpansion
-from stairwise.sharing.stair import stair_of
+from stairwise.sharing.published import block_of, taking_of
 from stairwise.streams.sequence import Position, sequence
 from tests.committed import State
 from tests.oracle import OracleRow, evaluate
@@ -47,14 +47,27 @@ SCRIPTS = (
     "CREATE QUERY counted AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 4 SLIDE 2]",
     "DROP QUERY a",
     "CREATE QUERY a AS SELECT k, MIN(v) AS least FROM s [TUMBLE 7 SECONDS] GROUP BY k;"
-    "CREATE QUERY wide AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS]",
+    "CREATE QUERY wide AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS];"
+    "CREATE QUERY pairs_close AS SELECT x.k, y.v AS w, x.v"
+    " FROM s [RANGE 2 SECONDS SLIDE 2 SECONDS] x JOIN s [RANGE 5 SECONDS SLIDE 3 SECONDS] y ON y.k = x.k EMIT RSTREAM;"
+    "CREATE QUERY pairs_wide AS SELECT x.v * y.v AS w, x.k"
+    " FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS] x JOIN s [RANGE 9 SECONDS LAG 2 SECONDS] y ON x.k = y.k;"
+    "CREATE QUERY distinct_changes AS SELECT DISTINCT k FROM s [RANGE 5 SECONDS SLIDE 2 SECONDS] EMIT CHANGES;"
+    "CREATE QUERY distinct_wide AS SELECT DISTINCT k FROM s [RANGE 30 SECONDS SLIDE 5 SECONDS] EMIT DSTREAM;"
+    "CREATE QUERY distinct_two AS SELECT DISTINCT v > 0 AS p, k FROM s [RANGE 3 SECONDS SLIDE 4 SECONDS LAG 2 SECONDS]",
     "CREATE QUERY fine AS SELECT k, COUNT(*) AS n FROM s [RANGE 14 SECONDS SLIDE 7 SECONDS] GROUP BY k EMIT CHANGES;"
-    "CREATE QUERY odd AS SELECT AVG(v) AS mean FROM s [RANGE 5 SECONDS SLIDE 3 SECONDS]; DROP QUERY b",
+    "CREATE QUERY odd AS SELECT AVG(v) AS mean FROM s [RANGE 5 SECONDS SLIDE 3 SECONDS]; DROP QUERY b;"
+    "DROP QUERY pairs; CREATE QUERY pairs AS SELECT x.k, x.v + y.v AS w"
+    " FROM s [RANGE 15 SECONDS SLIDE 5 SECONDS] x JOIN s [RANGE 7 SECONDS SLIDE 7 SECONDS] y ON x.k = y.k EMIT ISTREAM;"
+    "DROP QUERY distinct_k; CREATE QUERY distinct_levels AS SELECT DISTINCT k AS key"
+    " FROM s [RANGES 24 SECONDS, 6 SECONDS SLIDES 6 SECONDS, 3 SECONDS];"
+    "CREATE QUERY distinct_lagging AS SELECT DISTINCT v > 0 AS p, k FROM s"
+    " [RANGE 15 SECONDS SLIDE 5 SECONDS LAG 2 SECONDS]",
 )
 
 
 PLANS = plan_log(*SCRIPTS)
-DROPPED = {"a@1": 3, "b@2": 5}
+DROPPED = {"a@1": 3, "b@2": 5, "distinct_k@2": 5, "pairs@2": 5}
 """By which version a query was dropped."""
 STREAM: Stream = PLANS.newest.streams["s"]
 
@@ -70,6 +83,15 @@ def _in_files() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "LARGE", 64)
         patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forgetful() -> Iterator[None]:
+    """Appearances that nobody needs are looked for at every report, not when there are thousands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(appearances, "_SMALL", 2)
+        patch.setattr(appearances, "_GROWTH", 1)
         yield
 
 
@@ -186,8 +208,8 @@ def lines_of(said: Said) -> dict[str, list[dict[str, object]]]:
                 rows = [report.rows for report in reports]
             elif registered in PLANS.members(signature, said.versions[key]):
                 life = said.lives[registered.identity]
-                shared = SharedExpansion(registered.query, Life(life.after, DUSK, life.horizon))
-                found = [shared.reports(stair_of(report)) for report in reports]
+                taking = taking_of(registered.shared, registered.query, Life(life.after, DUSK, life.horizon))
+                found = [taking.reports(block_of(report)) for report in reports]
                 rows = [block.rows for block in found if block is not None]
             else:
                 continue

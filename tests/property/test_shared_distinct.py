@@ -15,6 +15,7 @@ from stairwise.schema import Instant, Stream
 from stairwise.sharing.distinct import Appearances
 from stairwise.sharing.signature import distinct_signature_of
 from tests.property.shared import (
+    Published,
     Row,
     Shared,
     Visits,
@@ -68,6 +69,19 @@ class SharedLog(Shared):
         self.operator._log._compacted = -(10**6)
 
 
+class PublishedLog(Published):
+    """The same by way of published reports."""
+
+    def _make(self, queries: Sequence[Query]) -> None:
+        super()._make(queries)
+        self.operator._log._compacted = -(10**6)
+
+    def blocks(self, watermark: Instant) -> Iterator[Appearances]:
+        for block in super().blocks(watermark):
+            yield block
+            self.operator._log._compacted = -(10**6)
+
+
 @st.composite
 def streams_of_rows(draw: st.DrawFn) -> list[Row]:
     clock = np.cumsum(draw(st.lists(st.integers(0, 6), min_size=1, max_size=40))) - 20
@@ -105,7 +119,7 @@ def test_no_distinct_query_notices_the_others_that_join_and_leave(
     stream, queries = declared(parts, values, lag)
     batches = batches_of(stream, rows)
     steady, passing = queries[:1], queries[1:]
-    shared = SharedLog(steady, chance)
+    shared = chance.choice((SharedLog, PublishedLog))(steady, chance)
     drive(shared, batches, watermarks_of(batches, [stream]), Visits(passing, len(batches), chance))
     assert shared.lines[steady[0].name] == alone(steady[0], batches)
     for query in passing:

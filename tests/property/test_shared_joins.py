@@ -26,8 +26,10 @@ from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.sharing import join
 from stairwise.sharing.build import QueryExpansion
 from stairwise.sharing.join_expansion import JoinExpansion
+from stairwise.sharing.signature import published_signature_of
 from tests.property.shared import (
     Line,
+    Published,
     Row,
     Shared,
     Visits,
@@ -215,8 +217,9 @@ def test_no_join_notices_the_others_that_join_and_leave(
     batches = batches_in_turn(streams, rows)
     steady, passing = queries[:1], queries[1:]
     watermarks = watermarks_of(batches, [streams[name] for name in sources])
+    published = chance.random() < 0.5 and published_signature_of(queries[0]) is not None
     with any_strategy(chance):
-        shared = SharedPairs(steady, chance)
+        shared = Published(steady, chance) if published else SharedPairs(steady, chance)
         drive(shared, batches, watermarks, Visits(passing, len(batches), chance, longest=8))
     assert shared.lines[steady[0].name] == by_scope(steady[0], batches)
     for query in passing:

@@ -28,7 +28,7 @@ from stairwise.platform import kafka, topics
 from stairwise.platform.lives import Life, Lives
 from stairwise.platform.schemas import stream_from_proto
 from stairwise.schema import Stream
-from stairwise.sharing.signature import Signature, signature_of
+from stairwise.sharing.signature import PublishedSignature, published_signature_of
 from stairwise.v1 import plans_pb2
 
 
@@ -47,9 +47,9 @@ class Registered:
         return f"{self.query.name}@{self.version}"
 
     @cached_property
-    def shared(self) -> Signature | None:
+    def shared(self) -> PublishedSignature | None:
         """What it has in common with the queries that are evaluated together with it; None where it runs alone."""
-        return signature_of(self.query)
+        return published_signature_of(self.query)
 
     @cached_property
     def signature(self) -> str:

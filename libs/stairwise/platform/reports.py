@@ -1,8 +1,8 @@
 """Messages of ``results``: one message is one report of one signature and shard. And those of ``lives``.
 
 A replayed micro-batch writes its reports again. Their identity (signature, shard, time, ordinal) tells a repeat;
-the value is an Arrow IPC stream with one record batch. Where a signature has many queries, its report is the stair
-of all of them; when they come and go, a mark stands between the reports before and after:
+the value is an Arrow IPC stream with one record batch. Where a signature has many queries, its report holds what all
+of them show (``sharing.published``); when they come and go, a mark stands between the reports before and after:
 
     report 10      report 20      turn 20,v7      report 25      report 30
 

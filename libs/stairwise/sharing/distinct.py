@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.buffer import TIME, RowBuffer
 from stairwise.operators.cells import canonical_column
 from stairwise.operators.contract import Batch, PlanChange, Report
+from stairwise.operators.join import expand_ranges
 from stairwise.operators.pages import from_page, number_of, numbered, to_page
 from stairwise.operators.preparation import Preparation
 from stairwise.operators.store import Store
@@ -47,7 +49,8 @@ BULK = 131_072
 
 APPEARED = "_appeared"
 _STATE, _LOG, _WAITING = b"m", b"a", b"w"
-_HEADER = b"appearances"
+APPEARANCES = b"appearances"
+"""Under this name a published report says what stands beside its appearances."""
 
 
 class _State(msgspec.Struct):
@@ -64,6 +67,7 @@ class _State(msgspec.Struct):
 class _Header(msgspec.Struct):
     """What a published report says beside its appearances."""
 
+    lag: Duration
     first_row: Instant
     sealed_at: Instant | None
 
@@ -78,6 +82,8 @@ class Appearances:
     signature: str
     lag: Duration
     times: Ints
+    rears: Ints
+    """The lowest one at each of the times: no query that is due asks for what lies there or below."""
     time: Ints
     key: Ints
     previous: Ints
@@ -88,20 +94,59 @@ class Appearances:
     first_row: Instant
     sealed_at: Instant | None
 
+    def showing(self, rears: Ints, fronts: Ints) -> tuple[Ints, Ints]:
+        """Of some windows, the appearances that stand for their values: the number of the window, and where it is."""
+        start = np.searchsorted(self.time, rears, side="right")
+        count = np.maximum(np.searchsorted(self.time, fronts, side="right") - start, 0)
+        at, of = expand_ranges(start, count), np.repeat(np.arange(len(fronts)), count)
+        counts = self.following[at] > fronts[of]
+        return of[counts], at[counts]
+
     def reports(self) -> Iterator[Report]:
         """One by one, as the contract has them: each the appearances that its time has added."""
-        edges = np.searchsorted(self.time, self.times - self.lag, side="right").tolist()
-        header = msgspec.msgpack.encode(_Header(self.first_row, self.sealed_at))
+        edges = np.searchsorted(self.time, self.times - self.lag, side="right")
         index = pa.array(self.key[self.fresh :].astype(np.int32))
         columns = [pa.DictionaryArray.from_arrays(index, values) for values in self.values]
+        rows = self._published(columns, self.time[self.fresh :])
+        yield from self._split(rows, np.append(self.fresh, edges) - self.fresh)
+
+    def standing(self) -> Iterator[Report]:
+        """One by one, and each for itself: every value of the widest window that is due, with its last appearance."""
+        of, at = self.showing(self.rears, self.times - self.lag)
+        index = pa.array(self.key[at])
+        rows = self._published([values.take(index) for values in self.values], self.time[at])
+        yield from self._split(rows, np.searchsorted(of, np.arange(len(self.times) + 1)))
+
+    def _published(self, columns: list[pa.Array], appeared: Ints) -> pa.RecordBatch:
+        header = msgspec.msgpack.encode(_Header(self.lag, self.first_row, self.sealed_at))
         names = [*(f"value{i}" for i in range(len(columns))), APPEARED]
-        schema = pa.schema([*(pa.field(n, c.type) for n, c in zip(names, columns, strict=False))])
-        schema = schema.append(pa.field(APPEARED, pa.int64())).with_metadata({_HEADER: header})
-        rows = pa.RecordBatch.from_arrays([*columns, pa.array(self.time[self.fresh :])], schema=schema)
-        start = self.fresh
-        for time, stop in zip(self.times.tolist(), edges, strict=True):
-            yield Report(self.signature, time, rows.slice(start - self.fresh, stop - start))
-            start = stop
+        rows = pa.RecordBatch.from_arrays([*columns, pa.array(appeared)], names=names)
+        return rows.replace_schema_metadata({APPEARANCES: header})
+
+    def _split(self, rows: pa.RecordBatch, edges: Ints) -> Iterator[Report]:
+        for time, (start, stop) in zip(self.times.tolist(), pairwise(edges.tolist()), strict=True):
+            yield Report(self.signature, time, rows.slice(start, stop - start))
+
+
+def appearances_of(report: Report) -> Appearances:
+    """A report that stands for itself, as it was published."""
+    header = msgspec.msgpack.decode(report.rows.schema.metadata[APPEARANCES], type=_Header)
+    *values, appeared = report.rows.columns
+    time = int64_view(appeared)
+    return Appearances(
+        report.signature,
+        header.lag,
+        np.array([report.time]),
+        np.array([DAWN]),
+        time,
+        np.arange(len(time)),
+        np.full(len(time), DAWN),
+        np.full(len(time), DUSK),
+        values,
+        0,
+        header.first_row,
+        header.sealed_at,
+    )
 
 
 class SharedDistinct(Rostered):
@@ -163,6 +208,11 @@ class SharedDistinct(Rostered):
         for block in self.advance_blocks(watermark):
             yield from block.reports()
 
+    def advance_standing(self, watermark: Instant) -> Iterator[Report]:
+        """The same reports, each for itself: with all that any query shows then."""
+        for block in self.advance_blocks(watermark):
+            yield from block.standing()
+
     def advance_blocks(self, watermark: Instant) -> Iterator[Appearances]:
         """The same reports by the block."""
         if watermark < self._next_due and self._waiting < BULK:
@@ -170,10 +220,10 @@ class SharedDistinct(Rostered):
             return
         self._waiting = 0
         self._buffer.settle(watermark)
-        for times in self._roster.due(watermark):
+        for times, rears in self._roster.due_with_rears(watermark):
             fresh = self._join_log(times)
             for piece in self._pieces(times):
-                yield self._block(times[piece], fresh, watermark)
+                yield self._block(times[piece], rears[piece], fresh, watermark)
                 fresh = int(np.searchsorted(self._log.time, self._published, side="right"))
             if watermark < DUSK:
                 self._tidy(int(times[-1]))
@@ -204,7 +254,7 @@ class SharedDistinct(Rostered):
         for start in range(0, len(times), per_piece):
             yield slice(start, start + per_piece)
 
-    def _block(self, times: Ints, fresh: int, watermark: Instant) -> Appearances:
+    def _block(self, times: Ints, rears: Ints, fresh: int, watermark: Instant) -> Appearances:
         log = self._log
         self._published = int(times[-1]) - self.signature.lag
         self._roster.passed(int(times[-1]))
@@ -214,6 +264,7 @@ class SharedDistinct(Rostered):
             self.name,
             self.signature.lag,
             times,
+            rears,
             log.time,
             log.key,
             log.previous,

@@ -30,7 +30,6 @@ from stairwise.expressions.views import Ints
 from stairwise.operators.answers import ranked
 from stairwise.operators.emission import Emissions
 from stairwise.operators.expansion import Expansion, levels_of, output_schema
-from stairwise.operators.join import expand_ranges
 from stairwise.operators.reports import Reports
 from stairwise.schema import Instant
 from stairwise.sharing.distinct import Appearances
@@ -69,23 +68,39 @@ class DistinctExpansion:
 
     def expand(self, block: Appearances) -> Emissions | None:
         """Its lines; None where it is not due."""
-        times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
-        due = [due_at(frame, times) for frame in self._frames]
-        reports = due[0] if len(due) == 1 else np.unique(np.concatenate(due))
+        if self._whole is not None:
+            whole = self.reports(block)
+            return None if whole is None else self._whole.expand_block(whole)
+        due = self._due(block)
+        reports = _together(due)
         if not len(reports):
             return None
-        differs = self._whole is None and self.query.emit is not Emit.RSTREAM
+        differs = self.query.emit is not Emit.RSTREAM
         found = [
             self._changes(block, level, own) if differs else self._answers(block, frame, own)
             for level, (frame, own) in enumerate(zip(self._frames, due, strict=True))
         ]
-        lines = self._in_order(block, found, len(reports))
-        if self._whole is None:
-            return lines
-        offsets = np.searchsorted(lines.times, reports, side="left")
-        ends = np.append(offsets, len(lines.times))
-        ordinals = np.zeros(len(reports), np.int64)
-        return self._whole.expand_block(Reports(self.query.name, reports, ordinals, ends, lines.rows))
+        return self._in_order(block, found, len(reports))
+
+    def is_due(self, block: Appearances) -> bool:
+        """Does the query report at any time of a block?"""
+        return any(len(own) for own in self._due(block))
+
+    def reports(self, block: Appearances) -> Reports | None:
+        """Its own reports, as if it had been evaluated alone."""
+        due = self._due(block)
+        times = _together(due)
+        if not len(times):
+            return None
+        found = [self._answers(block, frame, own) for frame, own in zip(self._frames, due, strict=True)]
+        lines = self._in_order(block, found, len(times))
+        offsets = np.append(np.searchsorted(lines.times, times, side="left"), len(lines.times))
+        return Reports(self.query.name, times, np.zeros(len(times), np.int64), offsets, lines.rows)
+
+    def _due(self, block: Appearances) -> list[Ints]:
+        """When each of its levels reports."""
+        times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
+        return [due_at(frame, times) for frame in self._frames]
 
     def _bounds(self, frame: Frame, times: Ints) -> tuple[Ints, Ints]:
         """Rears and fronts; below the horizon nothing is seen."""
@@ -94,13 +109,7 @@ class DistinctExpansion:
 
     def _answers(self, block: Appearances, frame: Frame, times: Ints) -> _Lines:
         """The whole set at each time."""
-        rears, fronts = self._bounds(frame, times)
-        start = np.searchsorted(block.time, rears, side="right")
-        count = np.maximum(np.searchsorted(block.time, fronts, side="right") - start, 0)
-        at = expand_ranges(start, count)
-        of = np.repeat(np.arange(len(times)), count)
-        counts = block.following[at] > fronts[of]
-        at, of = at[counts], of[counts]
+        of, at = block.showing(*self._bounds(frame, times))
         return _Lines(times[of], np.ones(len(at), np.int64), block.key[at])
 
     def _changes(self, block: Appearances, level: int, times: Ints) -> _Lines:
@@ -137,6 +146,11 @@ class DistinctExpansion:
             columns = [pa.array(level[order]), *columns]
         rows = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return Emissions(time[order], np.zeros(len(order), np.int64), diff[order].astype(np.int8), rows, reports)
+
+
+def _together(due: list[Ints]) -> Ints:
+    """The times at which any level reports."""
+    return due[0] if len(due) == 1 else np.unique(np.concatenate(due))
 
 
 def _entered(block: Appearances, times: Ints, rears: Ints, fronts: Ints, horizon: Instant) -> _Lines:

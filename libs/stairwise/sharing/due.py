@@ -72,7 +72,7 @@ class _Entry(NamedTuple):
     frame: Frame
     life: Life
     sealing: tuple[Grid, ...]
-    """Where all levels of its query report: when the streams end, the first of these times is the query's last."""
+    """Where all windows and levels of its query report: when the streams end, the first of these times is its last."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,16 @@ class Due:
         self._timetable = Timetable()
         self._layout: _Layout | None = None
 
-    def add(self, window: TimeWindow | MultiWindow, life: Life) -> None:
-        for entry in _entries(window, life):
+    def add(self, window: TimeWindow | MultiWindow, life: Life, beside: tuple[Grid, ...] = ()) -> None:
+        """``beside`` are the report times of its query's other windows."""
+        for entry in _entries(window, life, beside):
             if entry not in self._entries:
                 self._timetable.add(entry.frame.window)
                 self._layout = None
             self._entries[entry] += 1
 
-    def remove(self, window: TimeWindow | MultiWindow, life: Life) -> None:
-        for entry in _entries(window, life):
+    def remove(self, window: TimeWindow | MultiWindow, life: Life, beside: tuple[Grid, ...] = ()) -> None:
+        for entry in _entries(window, life, beside):
             self._entries[entry] -= 1
             if not self._entries[entry]:
                 del self._entries[entry]
@@ -133,8 +134,8 @@ class Due:
         return self._layout
 
 
-def _entries(window: TimeWindow | MultiWindow, life: Life) -> Iterator[_Entry]:
-    grids = report_grids(window)
+def _entries(window: TimeWindow | MultiWindow, life: Life, beside: tuple[Grid, ...]) -> Iterator[_Entry]:
+    grids = report_grids(window) + beside
     for frame in frames_of(window):
         yield _Entry(frame, life, grids)
 

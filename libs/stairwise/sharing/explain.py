@@ -1,4 +1,4 @@
-"""EXPLAIN with all that a query has to do with others: whom it shares slices with, its group, how far back it sees.
+"""EXPLAIN with all that a query has to do with others: what it shares with whom, its group, how far back it sees.
 
     plan, patterns, rewrites                            cql.explain
     join: ...                                           how partners are found (``operators.join_explain``)
@@ -21,7 +21,7 @@ from stairwise.operators.join_explain import explain_join
 from stairwise.schema import DAWN, Instant
 from stairwise.sharing.drawing import draw, level_of
 from stairwise.sharing.grouping import Grouping
-from stairwise.sharing.signature import signature_of
+from stairwise.sharing.signature import DistinctSignature, JoinSignature, published_signature_of
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
 _UNNAMED = "this query"
@@ -44,13 +44,18 @@ def horizon_line(horizon: Instant | None) -> str:
 
 
 def _sharing(query: Query, registered: Mapping[str, Query]) -> Iterator[str]:
-    signature = signature_of(query)
+    signature = published_signature_of(query)
     if signature is None:
         return
     name = query.name or _UNNAMED
-    sharers = {other: q for other, q in registered.items() if signature_of(q) == signature} | {name: query}
+    sharers = {other: q for other, q in registered.items() if published_signature_of(q) == signature} | {name: query}
     count = "1 query" if len(sharers) == 1 else f"{len(sharers)} queries"
-    yield f"sharing: {count} over {signature.stream.name}, one slice store ({signature.name})"
+    if isinstance(signature, JoinSignature):
+        streams = ", ".join(dict.fromkeys(stream.name for stream in signature.streams))
+        yield f"sharing: {count} over {streams}, every row looks for its partners once ({signature.name})"
+        return
+    kept = "one log of appearances" if isinstance(signature, DistinctSignature) else "one slice store"
+    yield f"sharing: {count} over {signature.stream.name}, {kept} ({signature.name})"
     grouping = Grouping.of({member: w for n, q in sharers.items() for member, w in _members(n, q).items()})
     own = _members(name, query)
     for group in dict.fromkeys(grouping.group_of(member).number for member in own):

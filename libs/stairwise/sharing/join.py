@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from stairwise.cql.query import Query, Select
 from stairwise.expressions.faults import Faults
-from stairwise.expressions.views import Ints
+from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.contract import Batch, PlanChange, Report
 from stairwise.operators.lifetimes import stay_of
 from stairwise.operators.probe import WAIT, JoinedInputs, Probe, Stay, latest_of
@@ -33,8 +33,11 @@ from stairwise.operators.timejoin import time_windows
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.sharing.roster import Roster, Rostered
 from stairwise.sharing.signature import JoinSignature
+from stairwise.sharing.standing_joins import StandingJoins
 
 _STATE, _ROWS = b"m", b"r"
+JOIN = b"join"
+"""Under this name a published report says what stands beside its joined rows."""
 
 
 class _State(msgspec.Struct):
@@ -45,6 +48,13 @@ class _State(msgspec.Struct):
     low: Instant
     overflow: int
     division: int
+
+
+class _Header(msgspec.Struct):
+    """What a published report says beside its joined rows."""
+
+    first_row: Instant
+    sealed_at: Instant | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,16 @@ class JoinBlock:
 _NOTHING = pa.RecordBatch.from_arrays([], names=[])
 
 
+def join_block_of(report: Report) -> JoinBlock:
+    """A report that stands for itself, as it was published."""
+    header = msgspec.msgpack.decode(report.rows.schema.metadata[JOIN], type=_Header)
+    inputs = [name for name in report.rows.schema.names if name.startswith("time")]
+    asked = {int(name[1:]): report.rows.column(name) for name in report.rows.schema.names[len(inputs) :]}
+    columns = [asked.get(i) for i in range(max(asked, default=-1) + 1)]
+    found = JoinedInputs([int64_view(report.rows.column(name)) for name in inputs], columns)
+    return JoinBlock(report.signature, np.array([report.time]), [found], header.first_row, header.sealed_at)
+
+
 def _published(found: JoinedInputs) -> pa.RecordBatch:
     columns = {f"time{i}": pa.array(times) for i, times in enumerate(found.times)}
     columns |= {f"f{i}": column for i, column in enumerate(found.columns) if column is not None}
@@ -98,13 +118,17 @@ class SharedJoin(Rostered):
         """Rows up to here are gone, or some of them may be."""
         self._probe = Probe(signature.select, store, _ROWS, state.firsts)
         self._streams = {stream.name for stream in signature.streams}
-        self._stays = self._widest()
+        self._stays = self._widest(self.queries)
         self._waiting = 0
         """About how many rows have not probed yet."""
         self._published = state.published
         """The positions behind the rows of which it is published what they join with."""
         self._found: list[JoinedInputs] = []
         """What is not published yet of what rows have found."""
+        self._has_changed = False
+        """Have queries come or gone since the widest windows were looked at?"""
+        self._standing: StandingJoins | None = None
+        """What is published and can still show, once it has been asked for."""
         self._find_again()
 
     def _find_again(self) -> None:
@@ -113,9 +137,9 @@ class SharedJoin(Rostered):
         if self._published != self._probe.ends:
             self._found.append(self._probe.again(self._published, self._stays, Faults()))
 
-    def _widest(self) -> list[Stay]:
-        """For each input, how long a row can matter to any query."""
-        stays = [[stay_of(w) for w in time_windows(_select(query)) or ()] for query in self.queries]
+    def _widest(self, queries: Sequence[Query]) -> list[Stay]:
+        """For each input, how long a row can matter to any of some queries."""
+        stays = [[stay_of(w) for w in time_windows(_select(query)) or ()] for query in queries]
         if not stays:
             return [Stay(0, 0)] * len(self.signature.streams)
         return [Stay(min(s.begins for s in of), max(s.ends for s in of)) for of in zip(*stays, strict=True)]
@@ -124,8 +148,16 @@ class SharedJoin(Rostered):
 
     def plan(self, change: PlanChange) -> None:
         self._change(change, self._low)
-        self._stays = self._widest()
-        self._find_again()
+        self._has_changed = True
+
+    def _follow(self) -> None:
+        """Let the widest windows follow the queries, once for all that have come and gone."""
+        if self._has_changed:
+            self._stays, self._standing, self._has_changed = self._widest(self.queries), None, False
+            self._find_again()
+
+    def _kept_above(self, watermark: Instant) -> Instant:
+        return watermark - min(stay.ends for stay in self._widest(self._roster.staying()))
 
     def history(self, query: str) -> list[JoinedInputs]:
         """What is published already in the windows of a query that joins now."""
@@ -154,8 +186,30 @@ class SharedJoin(Rostered):
         for block in self.advance_blocks(watermark):
             yield from block.reports()
 
+    def advance_standing(self, watermark: Instant) -> Iterator[Report]:
+        """The same reports, each for itself: with all that any query shows then."""
+        self._follow()
+        standing = self._standing = self._standing or self._stand()
+        for block in self.advance_blocks(watermark):
+            for found in block.found:
+                standing.add(found)
+            header = {JOIN: msgspec.msgpack.encode(_Header(block.first_row, block.sealed_at))}
+            sealed = block.sealed_at is not None
+            for time, rows in standing.reports(block.times, self._roster.course, sealed=sealed):
+                yield Report(self.name, time, rows.replace_schema_metadata(header))
+
+    def _stand(self) -> StandingJoins:
+        """What rows that are here have made, as far as it was published."""
+        times = [pa.field(f"time{i}", pa.int64()) for i in range(len(self._stays))]
+        asked = [pa.field(output.name, output.type.arrow) for output in self.signature.select.outputs]
+        asking = [(time_windows(_select(q)) or (), self.life(q.name)) for q in self.queries]
+        standing = StandingJoins(pa.schema([*times, *asked]), self._stays, asking)
+        standing.add(self._probe.everything(self._stays, Faults(), self._published))
+        return standing
+
     def advance_blocks(self, watermark: Instant) -> Iterator[JoinBlock]:
         """The same reports by the block."""
+        self._follow()
         if watermark < self._next_due:
             self._roster.passed(watermark)
             if self._waiting > WAIT:
@@ -174,7 +228,8 @@ class SharedJoin(Rostered):
         if DAWN < watermark < DUSK:
             self._roster.passed(watermark)
             if self._roster.drop_ended(watermark):
-                self._stays = self._widest()
+                self._stays = self._widest(self.queries)
+                self._standing = None
             self._next_due = self._roster.next_after(watermark)
 
     def _settle(self, watermark: Instant) -> None:

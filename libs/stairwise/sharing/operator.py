@@ -214,6 +214,10 @@ class SharedAggregation:
         for stair in self.advance_blocks(watermark):
             yield from stair.reports()
 
+    def advance_standing(self, watermark: Instant) -> Iterator[Report]:
+        """The same: every stair stands for itself."""
+        return self.advance(watermark)
+
     def advance_blocks(self, watermark: Instant) -> Iterator[Stair]:
         """The same reports by the block."""
         if watermark < min(self._slices.next_end, self._next_due):

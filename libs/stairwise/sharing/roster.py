@@ -10,7 +10,7 @@ one each, and are ``Rostered`` operators.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from stairwise.operators.contract import Joined, Left, PlanChange
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Duration, Instant
 from stairwise.sharing.due import Course, Due, Frame, Life
-from stairwise.windows.schedule import Grid
+from stairwise.windows.schedule import Grid, report_grids
 from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 _KEY = b"q"
@@ -34,6 +34,7 @@ class _State(msgspec.Struct):
     first_row: Instant
     last_row: Instant
     faults_before: dict[str, tuple[int, int]]
+    retained: Instant = DAWN
 
 
 class Roster:
@@ -49,6 +50,10 @@ class Roster:
         self.course = Course(DAWN, DUSK, DAWN)
         self.faults_before: dict[str, tuple[int, int]] = {}
         """What the expressions of each query had counted when it came."""
+        self._retained: Instant = DAWN
+        """Everything above it is there, wherever a run may be."""
+        self._retained_at: Instant | None = None
+        """The watermark up to which that takes the queries into account."""
         page = store.get(_KEY)
         state = None if page is None else msgspec.msgpack.decode(page, type=_State)
         for query in queries:
@@ -56,12 +61,41 @@ class Roster:
         if state is not None:
             self.course = Course(state.passed, state.first_row, state.last_row)
             self.faults_before = state.faults_before
+            self._retained = state.retained
+
+    def join(self, change: Joined, seen: Instant, kept_above: Callable[[Instant], Instant]) -> None:
+        """A query joins. It sees nothing at or below ``seen``, and back as far as the others that stay need at the
+        highest watermark that a partition has then: what they do not is ``kept_above``.
+
+        A run may have come less far, but no further, so it still has all of that: how far a query sees back follows
+        from the plan and from the watermark, not from what a run happens to have kept.
+        """
+        horizon = max(change.horizon, seen)
+        if change.after > DAWN:
+            lateness = max(stream.lateness for stream in change.query.streams if not stream.is_table)
+            above = change.after + lateness + 1  # no row above it has come, and the last one lies there
+            if change.after != self._retained_at:
+                kept = kept_above(change.after) if self.staying() else above
+                self._retained, self._retained_at = max(self._retained, kept), change.after
+            horizon = max(horizon, min(self._retained, above))
+            passed, first, last = self.course
+            self.course = Course(passed, first if first <= last else change.after, max(last, above))
+        self.enter(change.query, Life(change.after, DUSK, horizon))
+
+    def staying(self) -> list[Query]:
+        """The queries that do not end."""
+        return [query for name, query in self.queries.items() if self.lives[name].until == DUSK]
+
+    def kept_above(self, watermark: Instant) -> Instant:
+        """No report above the watermark, of a query that stays, asks for anything at or below this instant."""
+        return self._due.layout.kept_above(watermark)
 
     def enter(self, query: Query, life: Life) -> None:
         self.queries[query.name], self.lives[query.name] = query, life
         self._first_end = min(self._first_end, life.until)
-        for window in windows_of(query):
-            self._due.add(window, life)
+        windows = windows_of(query)
+        for window in windows:
+            self._due.add(window, life, _beside(windows))
 
     def leave(self, name: str, after: Instant) -> None:
         """A query's last report is the last one at or before ``after``; one that is not here has left already."""
@@ -69,8 +103,11 @@ class Roster:
             return
         life = self.lives[name]
         query = self._remove(name)
-        self.enter(query, life._replace(until=min(life.until, after)))
-        self.drop_ended(self.course.passed)
+        self._retained_at = None
+        if after > self.course.passed:
+            self.enter(query, life._replace(until=min(life.until, after)))
+        else:
+            self.faults_before.pop(name, None)
 
     def drop_ended(self, watermark: Instant) -> bool:
         """Forget the queries that have ended; were there any?"""
@@ -85,8 +122,9 @@ class Roster:
 
     def _remove(self, name: str) -> Query:
         query, life = self.queries.pop(name), self.lives.pop(name)
-        for window in windows_of(query):
-            self._due.remove(window, life)
+        windows = windows_of(query)
+        for window in windows:
+            self._due.remove(window, life, _beside(windows))
         return query
 
     def observe(self, lowest: Instant, highest: Instant) -> None:
@@ -104,9 +142,14 @@ class Roster:
 
     def due(self, watermark: Instant) -> Iterator[Ints]:
         """The times at which any query is now due, in sorted arrays, each time once."""
+        for times, _ in self.due_with_rears(watermark):
+            yield times
+
+    def due_with_rears(self, watermark: Instant) -> Iterator[tuple[Ints, Ints]]:
+        """The same with the lowest rear of the windows that are due at each time, where they have one front."""
         for steps in self._due.layout.blocks(self.course, watermark):
-            times = steps.time
-            yield times[np.concatenate(([True], times[1:] != times[:-1]))]
+            last = np.append(np.flatnonzero(steps.time[1:] != steps.time[:-1]), len(steps) - 1)
+            yield steps.time[last], steps.rear[last]
 
     def next_after(self, instant: Instant) -> Instant:
         """The first time above an instant at which any query may be due."""
@@ -137,7 +180,7 @@ class Roster:
         return int((last - layout.pace_reach).min())
 
     def flush(self) -> None:
-        state = _State(dict(self.lives), *self.course, faults_before=self.faults_before)
+        state = _State(dict(self.lives), *self.course, self.faults_before, self._retained)
         self._store.put(_KEY, msgspec.msgpack.encode(state))
 
 
@@ -155,11 +198,15 @@ class Rostered:
         """A query joins or leaves; one that joins sees nothing at or below an instant."""
         match change:
             case Joined():
-                self._roster.enter(change.query, Life(change.after, DUSK, max(change.horizon, seen)))
+                self._roster.join(change, seen, self._kept_above)
                 self._roster.faults_before[change.query.name] = (self._faults.overflow, self._faults.division)
             case Left():
                 self._roster.leave(change.query, change.after)
         self._next_due = DAWN
+
+    def _kept_above(self, watermark: Instant) -> Instant:
+        """Everything above it is there, however far a run has come up to the watermark."""
+        return self._roster.kept_above(watermark)
 
     @property
     def queries(self) -> list[Query]:
@@ -173,6 +220,11 @@ class Rostered:
         """How often the signature's expressions had no number to give, since the query is here."""
         overflow, division = self._roster.faults_before.get(query.name, (0, 0))
         return Faults(self._faults.overflow - overflow, self._faults.division - division)
+
+    @property
+    def all_faults(self) -> Faults:
+        """How often the signature's expressions had no number to give."""
+        return self._faults
 
 
 def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:
@@ -190,6 +242,13 @@ def _paced(window: Window | None) -> TimeWindow | MultiWindow:
             return TimeWindow(slide, slide)
         case _:
             raise TypeError(f"{window} does not report by time")
+
+
+def _beside(windows: Sequence[TimeWindow | MultiWindow]) -> tuple[Grid, ...]:
+    """Where the windows of a query report, if there are several."""
+    if len(windows) == 1:
+        return ()
+    return tuple(dict.fromkeys(grid for window in windows for grid in report_grids(window)))
 
 
 def own_times(times: Ints, life: Life, grids: Sequence[Grid], first_row: Instant, sealed_at: Instant | None) -> Ints:

@@ -235,7 +235,9 @@ def _shape(relation: Relation) -> str:
 def distinct_signature_of(query: Query) -> DistinctSignature | None:
     """A query's signature, where it is a SELECT DISTINCT of rows over one time window."""
     select = query.relation
-    if not isinstance(select, Select) or not select.distinct or select.is_grouped or len(select.inputs) != 1:
+    if query.by_lookups or not isinstance(select, Select):
+        return None
+    if not select.distinct or select.is_grouped or len(select.inputs) != 1:
         return None
     source = select.inputs[0]
     if not isinstance(source.window, TimeWindow | MultiWindow):
@@ -261,6 +263,20 @@ def signature_of(query: Query) -> Signature | None:
         return None  # its sub-windows are its own
     where = None if select.where is None else normalised(select.where)
     return Signature(source.stream, where, tuple(normalised(key) for key in select.keys))
+
+
+PublishedSignature = Signature | DistinctSignature | JoinSignature
+
+
+def published_signature_of(query: Query) -> PublishedSignature | None:
+    """What a query shares where reports are published: one report holds all that any query of a signature shows then,
+    so that it can be read by whoever comes, and again. None where a query has reports of its own."""
+    found = signature_of(query) or distinct_signature_of(query)
+    if found is not None or query.by_lookups or not isinstance(query.relation, Select):
+        return found
+    if query.relation.is_grouped or query.relation.distinct:
+        return None  # its groups or values are fewer than the rows that they are made from
+    return join_signature_of(query)
 
 
 def normalised(expr: Expr) -> Expr:

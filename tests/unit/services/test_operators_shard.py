@@ -66,6 +66,40 @@ def test_messages_that_follow_each_other_travel_together() -> None:
     assert last.headers.sealed
 
 
+def pages_after(queries: int, select: str) -> tuple[dict[bytes, int], int]:
+    """The sizes of the pages of a shard with some queries, of which the first has the widest window, and how many
+    reports it has made."""
+    windows = [f"RANGE {60 - i} SECONDS SLIDE 2 SECONDS" for i in range(queries)]
+    plans = plan_log(
+        "CREATE STREAM s (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
+        + ";".join(f"CREATE QUERY q{i} AS " + select.format(window) for i, window in enumerate(windows))
+    )
+    store = MemoryStore()
+    shard = Shard(0, 1, store)
+    for partition in (Partition(0), Partition(1)):
+        for _, parcel in parcels_of([partition.batch(1, list(range(0, 100_000, 50)))], plans, 1):
+            shard.take(parcel, plans)
+    reports = sum(out.headers.mark is Mark.REPORT for out in shard.advance(plans))
+    shard.flush()
+    return {key: len(page) for key, page in store.scan(b"q/")}, reports
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT DISTINCT v % 1000 AS k FROM s [{0}]",
+        "SELECT x.v, y.v AS w FROM s [{0}] x JOIN s [RANGE 2 SECONDS SLIDE 2 SECONDS] y ON x.v = y.v",
+    ],
+)
+def test_queries_of_one_signature_hold_one_state_and_publish_once(select: str) -> None:
+    one, reports = pages_after(1, select)
+    many, of_all = pages_after(30, select)
+    assert of_all == reports
+    assert many.keys() == one.keys()
+    lives = 30 * 100
+    assert sum(many.values()) < sum(one.values()) + lives
+
+
 @pytest.mark.parametrize("rows", [1, 40_000, 70_000])
 def test_a_run_is_bounded(rows: int) -> None:
     partition = Partition(0)

@@ -29,11 +29,26 @@ def test_queries_that_differ_in_the_window_alone_stand_on_one_stair() -> None:
             f"CREATE QUERY b {select} [RANGE 90 SECONDS SLIDE 10 SECONDS] GROUP BY ticker;"
             f"CREATE QUERY c {select} [RANGE 90 SECONDS SLIDE 30 SECONDS] GROUP BY ticker;"
             f"CREATE QUERY d {select} [RANGE 60 SECONDS SLIDE 10 SECONDS] WHERE qty > 1 GROUP BY ticker;"
-            "CREATE QUERY e AS SELECT DISTINCT ticker FROM trades [RANGE 60 SECONDS]"
+            "CREATE QUERY e AS SELECT ticker FROM trades [RANGE 60 SECONDS]"
         )
     )
     assert (counted.queries, counted.alone, counted.stairs, counted.widest) == (5, 1, 2, 3)
     # c rides on b: of the same range, it reports at every third of its reports.
+    assert (counted.groups, counted.steps) == (2, 3)
+
+
+def test_distinct_queries_and_joins_share_as_well() -> None:
+    counted = census(
+        declared(
+            "CREATE QUERY a AS SELECT DISTINCT ticker FROM trades [RANGE 60 SECONDS];"
+            "CREATE QUERY b AS SELECT DISTINCT ticker FROM trades [RANGE 90 SECONDS SLIDE 10 SECONDS];"
+            "CREATE QUERY c AS SELECT DISTINCT ticker, qty FROM trades [RANGE 90 SECONDS SLIDE 10 SECONDS];"
+            "CREATE QUERY d AS SELECT x.qty FROM trades [NOW] x JOIN trades [RANGE 9s] y ON x.ticker = y.ticker;"
+            "CREATE QUERY e AS SELECT x.qty FROM trades [RANGE 5s] x JOIN trades [NOW] y ON x.ticker = y.ticker;"
+            "CREATE QUERY f AS SELECT COUNT(*) FROM trades [NOW] x JOIN trades [NOW] y ON x.ticker = y.ticker"
+        )
+    )
+    assert (counted.queries, counted.alone, counted.stairs, counted.widest) == (6, 1, 3, 2)
     assert (counted.groups, counted.steps) == (2, 3)
 
 

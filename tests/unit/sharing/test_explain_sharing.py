@@ -9,7 +9,7 @@ import pytest
 from stairwise.cql.script import Catalogue, Explained
 from stairwise.schema import DAWN
 from stairwise.sharing.explain import explain, horizon_line
-from stairwise.sharing.signature import signature_of
+from stairwise.sharing.signature import JoinSignature, published_signature_of
 from tests.unit.cql.fuzz_statements import GOOD
 from tests.unit.cql.market import query
 
@@ -65,6 +65,25 @@ def test_levels_that_do_not_nest_with_the_others_are_drawn_in_their_own_groups()
     assert sum("◀" in line for line in drawing) == 2
 
 
+def test_distinct_queries_share_their_appearances() -> None:
+    script = SCRIPT + "CREATE QUERY seen AS SELECT DISTINCT ticker FROM trades [RANGE 40 SECONDS SLIDE 10 SECONDS];"
+    sharing, *drawing = shared_part("EXPLAIN SELECT DISTINCT ticker AS t FROM trades [TUMBLE 20 SECONDS]", script)
+    assert sharing.startswith("sharing: 2 queries over trades, one log of appearances (trades.1:")
+    assert drawing[0] == "group 1: 1 window of 1 query"
+    alone, *_ = shared_part("EXPLAIN SELECT DISTINCT ticker FROM trades [TUMBLE 20 SECONDS LAG 1 SECOND]", script)
+    assert alone.startswith("sharing: 1 query over trades, one log of appearances (trades.1:")
+
+
+def test_joins_share_what_rows_find_unless_they_group() -> None:
+    script = SCRIPT + (
+        "CREATE QUERY pairs AS SELECT a.qty FROM trades [RANGE 9s] a JOIN trades [RANGE 5s] b ON a.ticker = b.ticker;"
+    )
+    joined = "FROM trades [RANGE 20s] a JOIN trades [NOW] b ON b.ticker = a.ticker"
+    (sharing,) = shared_part(f"EXPLAIN SELECT a.qty + 1 AS q {joined}", script)
+    assert sharing.startswith("sharing: 2 queries over trades, every row looks for its partners once (trades.1+tr")
+    assert shared_part(f"EXPLAIN SELECT SUM(a.qty) {joined}", script) == []
+
+
 def test_a_query_that_shares_nothing_has_no_group() -> None:
     assert shared_part("EXPLAIN SELECT ticker FROM trades [ROWS 10]") == []
 
@@ -74,8 +93,10 @@ def test_every_good_select_can_be_explained_among_all_the_others() -> None:
     queries = {f"q{i}": replace(query(text), name=f"q{i}") for i, text in enumerate(texts)}
     for name, each in queries.items():
         lines = explain(each, queries).splitlines()
+        signature = published_signature_of(each)
+        assert any(line.startswith("sharing: ") for line in lines) == (signature is not None)
         is_drawn = any(f"◀ {name}" in line for line in lines)
-        assert is_drawn == (signature_of(each) is not None)
+        assert is_drawn == (signature is not None and not isinstance(signature, JoinSignature))
 
 
 @pytest.mark.parametrize(
