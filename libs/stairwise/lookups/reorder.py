@@ -1,7 +1,8 @@
 """The reorder buffer: rows of one partition wait until the watermark passes them, and leave in stream order.
 
 answers     the rows at or below a watermark, in (time, sequence) order, each once
-update      O(1) a batch; when rows are taken, a copy of each, and a few radix passes if they came out of order
+update      O(1) a batch; when rows are taken, a look at their times, and if they came out of order a copy of each
+            and a few radix passes
 space       the rows above the watermark, and those that nobody has taken
 order       any, as long as no row comes at or below the watermark
 source      the order of a stream is (time, partition, sequence); within a partition the last two are one
@@ -9,7 +10,7 @@ source      the order of a stream is (time, partition, sequence); within a parti
     came          9  7  12  11 │ 14  10  15             lateness 5: the watermark is 9 after these
     leaves        7  9         │                        waits: 10  11  12  14  15
 
-Batches are merged and sorted when rows are taken, not when they come: whoever takes rows less often pays less.
+Batches are sorted when rows are taken, not when they come: whoever takes rows less often pays less.
 
 The order among partitions is settled where their answers meet: an answer at T takes from each partition the rows
 at or below T, and aggregates are combined by algebras to which order does not matter or which carry it along.
@@ -21,12 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates import grouped
-from stairwise.expressions.views import Ints, int64_view
-from stairwise.operators.pages import concat, empty
+from stairwise.expressions.views import Ints
+from stairwise.lookups.pieces import Piece, Settled, joined_ints
+from stairwise.operators.pages import concat
 from stairwise.schema import DAWN, Instant, Stream
 
 _CLOSE = 2**32
 """Milliseconds; sorting by numbers below it takes at most two passes."""
+_NOTHING = Settled((), np.empty(0, np.int64))
 
 
 class ReorderBuffer:
@@ -34,41 +37,53 @@ class ReorderBuffer:
 
     def __init__(self, stream: Stream) -> None:
         self._time = stream.time_column
-        self._nothing = empty(stream.arrow_schema)
-        self._batches: list[pa.RecordBatch] = []
-        """The first may be what was left when rows were taken; it is sorted then."""
+        self._pieces: list[Piece] = []
+        """The first may be what was left when rows were taken; they are in order then."""
         self.fresh = 0
         """Rows that came since."""
         self.watermark: Instant = DAWN
 
     @property
     def waiting(self) -> int:
-        return sum(batch.num_rows for batch in self._batches)
+        return sum(len(piece) for piece in self._pieces)
 
     @property
     def size_bytes(self) -> int:
-        return sum(batch.nbytes for batch in self._batches)
+        return sum(piece.rows.nbytes for piece in self._pieces)
 
     def put(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """Rows in sequence order, and the watermark after them."""
         self.watermark = max(self.watermark, watermark)
         if rows.num_rows:
-            self._batches.append(rows)
+            self._pieces.append(Piece(rows))
             self.fresh += rows.num_rows
 
-    def take(self) -> pa.RecordBatch:
+    def take(self) -> Settled:
         """The rows that the watermark has passed and that were not taken before, in stream order."""
-        if not self._batches:
-            return self._nothing
-        rows = concat(self._batches)
-        times = int64_view(rows.column(self._time))
-        if self.fresh and (times[1:] < times[:-1]).any():
-            rows = rows.take(pa.array(_order(times)))
-            times = int64_view(rows.column(self._time))
+        pieces = self._pieces
+        if not pieces:
+            return _NOTHING
+        times = joined_ints([piece.ints(self._time) for piece in pieces])
+        if self.fresh and np.count_nonzero(times[1:] < times[:-1]):
+            rows = concat([piece.rows for piece in pieces]).take(pa.array(_order(times)))
+            pieces = [Piece(rows)]
+            times = pieces[0].ints(self._time)
         passed = int(times.searchsorted(self.watermark, side="right"))
-        self._batches = [rows.slice(passed)] if passed < len(times) else []
+        taken, self._pieces = _split(pieces, passed)
         self.fresh = 0
-        return rows.slice(0, passed)
+        return Settled(taken, times[:passed])
+
+
+def _split(pieces: list[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
+    """The first ``at`` rows, and the others."""
+    for number, piece in enumerate(pieces):
+        if at < len(piece):
+            if not at:
+                return pieces[:number], pieces[number:]
+            before, after = piece.split(at)
+            return [*pieces[:number], before], [after, *pieces[number + 1 :]]
+        at -= len(piece)
+    return pieces, []
 
 
 def _order(times: Ints) -> Ints:
