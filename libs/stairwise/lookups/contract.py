@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -27,46 +28,62 @@ SMALLEST = 8
 """The slots of a key's first ring, a power of two: no ring has fewer."""
 
 
-@dataclass(frozen=True)
+class Runs(NamedTuple):
+    """The rows of a batch by key: of each run its key, where it begins in its ring, and the ring."""
+
+    key: Ints | None
+    """None where every key has a run."""
+    begin: Ints
+    start: Ints
+    mask: Ints
+
+
 class Arrivals:
     """A batch of rows with its places: by key, and within a key in stream order."""
 
-    order: Ints | None
-    """The rows of the batch in that order; None where they came in it."""
-    position: Ints
-    slot: Ints
-    next_slot: Ints
-    """The slot of the position after the row."""
-    mask: Ints
-    """The size of the ring that the row is in, less one: no interval is wider."""
-    run: Ints
-    """Where each key's rows begin in this order; a run may be empty."""
-    run_length: Ints
-    run_key: Ints | slice
-    """The keys of the runs; a slice where they are all keys."""
-    run_slot: Ints
-    """The slot of each run's first row."""
-    run_of: Ints
-    """The run of each row."""
+    def __init__(self, order: Ints | None, slot: Ints, run: Ints, run_of: Ints, run_length: Ints, rings: Runs) -> None:
+        self.order = order
+        """The rows of the batch in that order; None where they came in it."""
+        self.slot = slot
+        self.run = run
+        """Where each key's rows begin in this order; a run may be empty."""
+        self.run_of = run_of
+        """The run of each row."""
+        self.run_length = run_length
+        self.slot_before = (rings.begin - 1 & rings.mask) + rings.start
+        """The slot of the position before each run's first row."""
+        self._rings = rings
 
     def __len__(self) -> int:
-        return len(self.position)
+        return len(self.slot)
+
+    @cached_property
+    def position(self) -> Ints:
+        position = (self._rings.begin - self.run).take(self.run_of)
+        position += grouped.numbers_below(len(self))
+        return position
+
+    @cached_property
+    def mask(self) -> Ints:
+        """The size of the ring that the row is in, less one: no interval is wider."""
+        return self._rings.mask.take(self.run_of)
 
     def touched(self) -> Ints:
         """The keys that have rows in the batch."""
         some = self.run_length > 0
-        return np.flatnonzero(some) if isinstance(self.run_key, slice) else self.run_key[some]
+        key = self._rings.key
+        return np.flatnonzero(some) if key is None else key[some]
 
     def arranged(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Values of the batch's rows in the order of the arrivals."""
-        return values if self.order is None else values[self.order]
+        return values if self.order is None else values.take(self.order, mode="clip")
 
 
 @dataclass(frozen=True)
 class Move:
     """Rows that got other slots: what stood at ``source`` belongs at ``target``. ``size`` slots there are now.
 
-    For every key that moves, the position after its last row moves along.
+    For every key that moves, the position before its first row moves along.
     """
 
     source: Ints
@@ -103,9 +120,9 @@ class Intervals:
         return self.start + (position & self.mask)
 
     @cached_property
-    def ends(self) -> tuple[Ints, Ints]:
-        """The slots of both ends, which several structures ask for."""
-        return self.slots(self.left), self.slots(self.right)
+    def edges(self) -> tuple[Ints, Ints]:
+        """The slots of the positions before both ends, which several structures ask for."""
+        return self.slots(self.left - 1), self.slots(self.right - 1)
 
 
 class Structure(Protocol):

@@ -40,12 +40,14 @@ class Rings:
         before, last = self.first - 1, self.end - 1
         longest = int((last - before).max(initial=0))
         step = 1 << longest.bit_length()
+        candidate, slot, value = (np.empty_like(before) for _ in range(3))
         while step := step >> 1:
-            candidate = before + step
+            np.add(before, step, out=candidate)
             np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
-            slot = candidate & self.mask
-            slot += self.start
-            np.putmask(before, column.take(slot) <= bound, candidate)
+            np.bitwise_and(candidate, self.mask, out=slot)
+            np.add(slot, self.start, out=slot)
+            column.take(slot, out=value, mode="clip")
+            np.putmask(before, value <= bound, candidate)
         return before + 1
 
 

@@ -11,9 +11,9 @@ source      seed 004 section 3.2, figure 6
 A column is what is summed: the values themselves, the non-NULLs, one limb of a double (``aggregates.limbs``).
 Columns come on demand: before the first value that needs it, a column was zero all along.
 
-    position     first                    end
-    holds        sum of all before first  sum of all there ever was
-    f(l, r)      column[r] − column[l]
+    position     first − 1                first           end − 1
+    holds        sum of all before first  that and first  sum of all there ever was
+    f(l, r)      column[r − 1] − column[l − 1]
 
 Sums run modulo 2^64. A difference is exact as long as the sum over the interval itself fits, and digits are below
 2^32, so intervals of up to 2^31 rows are exact however long the stream has been running: nothing drifts.
@@ -59,27 +59,31 @@ class RunningIntervals:
         """Add a batch: for each column the value of every row, in the order of the batch. A column left out is zero."""
         if not len(arrivals):
             return
-        for name in values.keys() - self._columns.keys():
-            self._columns[name] = grown(_NONE, self._size)
+        slot, before, run_of = arrivals.slot, arrivals.slot_before, arrivals.run_of
+        for name in values:
+            if name not in self._columns:
+                self._columns[name] = grown(_NONE, self._size)
         for name, column in self._columns.items():
             given = values.get(name)
             if given is None:
-                column[arrivals.next_slot] = column[arrivals.run_slot].take(arrivals.run_of)
+                column[slot] = column.take(before).take(run_of)
                 continue
             total = np.empty(len(given) + 1, np.int64)
             total[0] = 0
-            np.cumsum(arrivals.arranged(given), out=total[1:])
-            before = column[arrivals.run_slot] - total[arrivals.run]
-            total[1:] += before.take(arrivals.run_of)
-            column[arrivals.next_slot] = total[1:]
+            running = total[1:]
+            arrivals.arranged(given).cumsum(out=running)
+            lead = column.take(before, mode="clip")
+            lead -= total.take(arrivals.run, mode="clip")
+            running += lead.take(run_of, mode="clip")
+            column[slot] = running
 
     def lookup(self, intervals: Intervals) -> dict[Column, Ints]:
         """The sum of each column over each interval."""
         if not self._columns:
             return {}
-        left, right = intervals.ends
+        left, right = intervals.edges
         return {name: column[right] - column[left] for name, column in self._columns.items()}
 
     def between(self, left: int, right: int) -> dict[Column, int]:
-        """The sum of each column between two slots of one key, modulo 2^64."""
+        """The sum of each column after one slot of a key and up to another, modulo 2^64."""
         return {name: int(column[right]) - int(column[left]) for name, column in self._columns.items()}

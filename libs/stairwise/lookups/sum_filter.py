@@ -72,9 +72,9 @@ class SumFilter:
             return
         total = np.zeros(len(units) + 1, np.int64)
         np.cumsum(arrivals.arranged(units), out=total[1:])
-        before = self._running[arrivals.run_slot] - total[arrivals.run]
+        before = self._running[arrivals.slot_before] - total[arrivals.run]
         total[1:] += before.take(arrivals.run_of)
-        self._running[arrivals.next_slot] = total[1:]
+        self._running[arrivals.slot] = total[1:]
         self._added += float(units.sum(dtype=np.float64))
         if self._added > _MOST:
             self._give_up()
@@ -120,12 +120,10 @@ class SumFilter:
 
     def _put(self, substreams: Substreams, level: Level, runs: SortedRuns, key: Ints) -> None:
         whole = substreams.whole(key)
-        rings = substreams.rings(key, after_last=True)
-        mark = level.marks(self._running[whole.slots(whole.right)])
-        # Position q of the running sums is what was there before row q: the mark is in the row before the first
-        # position at which they have reached it.
-        reached = rings.rank(self._running, mark - 1)
-        row = reached - 1
+        rings = substreams.rings(key, before_first=True)
+        mark = level.marks(self._running[whole.slots(whole.right - 1)])
+        # The mark is in the first row at which they have reached it; if they had before the first, in none.
+        row = rings.rank(self._running, mark - 1)
         kept = (mark > 0) & (row >= whole.left)
         time = substreams.times(key, np.maximum(row, whole.left))
         runs.put(key, np.where(kept, time, DAWN), substreams.keys)
