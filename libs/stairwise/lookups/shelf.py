@@ -172,8 +172,8 @@ class Shelf:
                 found = self._extreme_filters[bound.function, bound.args].lookup(rear, front, _below(bound))
         return self.active(rear) if found is None else found
 
-    def spans(self, number: Ints, rear: Ints, front: Ints) -> Intervals:
-        return self._substreams.by_time(number, rear, front)
+    def spans(self, number: Ints, rear: Ints, front: Instant) -> Intervals:
+        return self._substreams.up_to(number, rear, front)
 
     def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
         """Add what the structures give for one key; all needs are sums."""

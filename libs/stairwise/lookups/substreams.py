@@ -20,6 +20,7 @@ all keys move together.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,6 +33,10 @@ from stairwise.schema import DAWN, Instant
 
 _NONE: Ints = np.empty(0, np.int64)
 _ZERO: Ints = np.zeros(1, np.int64)
+_RECENT = 4
+"""Batches that are remembered as they came."""
+_MANY = 8
+"""To count for so many keys costs what a search for one does."""
 
 
 class Substreams:
@@ -47,6 +52,10 @@ class Substreams:
         """The size of each key's ring, less one."""
         self._first = _NONE
         self._end = _NONE
+        self._recent: deque[tuple[Ints, Ints]] = deque(maxlen=_RECENT)
+        """The times and keys of the batches that came last."""
+        self._until: tuple[Instant, Ints] | None = None
+        """An instant, and the position after the last row of each key up to it."""
         self._horizon = DAWN
         """At or below it rows need not be kept."""
         self.newest: Instant = DAWN
@@ -89,6 +98,8 @@ class Substreams:
             self._end = end
         else:
             self._end[run_key] = end
+        self._recent.append((times, key))
+        self._until = None
         return Arrivals(order, slot, run, run_of, length, Runs(run_key, begin, start, mask))
 
     def know(self, keys: int) -> None:
@@ -99,6 +110,7 @@ class Substreams:
         self._start, self._mask, self._first, self._end = (
             grown(column, keys) for column in (self._start, self._mask, self._first, self._end)
         )
+        self._until = None
         self._mask[-new:] = SMALLEST - 1
         self._start[-new:] = self._allot(np.full(new, SMALLEST))
         self._tell(Move.to_size(len(self._times)))
@@ -141,6 +153,37 @@ class Substreams:
             return Intervals(key, left, rings.end, rings.start, rings.mask)
         right = rings.rank(self._times, front)
         return Intervals(key, left, np.maximum(left, right), rings.start, rings.mask)
+
+    def up_to(self, key: Ints, rear: Ints, front: Instant) -> Intervals:
+        """The same where all windows end together, as they do in most lookups."""
+        rings = self.rings(key)
+        left = rings.rank(self._times, rear)
+        if front >= self.newest:
+            right = rings.end
+        elif (ends := self._ends_at(front, len(key))) is not None:
+            right = ends.take(key)
+        else:
+            right = rings.rank(self._times, np.full(len(key), front))
+        return Intervals(key, left, np.maximum(left, right), rings.start, rings.mask)
+
+    def _ends_at(self, front: Instant, asked: int) -> Ints | None:
+        """The position after the last row of each key up to an instant not long past, by counting those after it.
+
+        A partition that is ahead of others is asked for the same instant until its next batch. None where a search for
+        the keys that are asked is cheaper, or has to be.
+        """
+        if self._until is not None and self._until[0] == front:
+            return self._until[1]
+        if _MANY * asked < self.keys:
+            return None
+        ends = self._end
+        for times, key in reversed(self._recent):
+            passed = int(times.searchsorted(front, side="right"))
+            ends = ends - np.bincount(key[passed:], minlength=self.keys)
+            if passed:
+                self._until = front, ends
+                return ends
+        return None
 
     def span_of(self, key: int, rear: Instant, front: Instant) -> tuple[int, int, int]:
         """Of one key: the slots of the last row up to ``rear`` and of the last up to ``front``; the rows between.
