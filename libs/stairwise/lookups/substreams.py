@@ -75,7 +75,8 @@ class Substreams:
 
     @property
     def size_bytes(self) -> int:
-        return self._times.nbytes + 4 * self._start.nbytes + sum(s.size_bytes for s in self._structures)
+        recent = sum(times.nbytes + key.nbytes for times, key in self._recent)
+        return self._times.nbytes + recent + 4 * self._start.nbytes + sum(s.size_bytes for s in self._structures)
 
     def add(self, key: Ints, times: Ints, keys: int) -> Arrivals:
         """Give rows their places: ``key`` is each row's number, of ``keys`` that there are now."""
