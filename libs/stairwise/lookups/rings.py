@@ -10,6 +10,7 @@ source      windows by time, which seed 004 leaves to its full version, as posit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,18 +38,29 @@ class Rings:
         if len(self.first) <= _FEW:
             rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
             return np.array([rank_of(column, *ring) for ring in rings], np.int64)
-        before, last = self.first - 1, self.end - 1
-        longest = int((last - before).max(initial=0))
-        step = 1 << longest.bit_length()
-        candidate, slot, value = (np.empty_like(before) for _ in range(3))
-        while step := step >> 1:
-            np.add(before, step, out=candidate)
-            np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
-            np.bitwise_and(candidate, self.mask, out=slot)
-            np.add(slot, self.start, out=slot)
-            column.take(slot, out=value, mode="clip")
-            np.putmask(before, value <= bound, candidate)
-        return before + 1
+        return rank_together([self], [column], bound)[0]
+
+
+def rank_together(rings: Sequence[Rings], columns: Sequence[Ints], bound: Ints) -> Ints:
+    """The ranks of the same bounds in the rings of several columns, a row for each: a step is taken in all of them."""
+    start, mask, first, end = (
+        np.array(each) for each in zip(*((r.start, r.mask, r.first, r.end) for r in rings), strict=True)
+    )
+    before, last = first - 1, end - 1
+    longest = int((last - before).max(initial=0))
+    step = 1 << longest.bit_length()
+    candidate, slot, value = (np.empty_like(before) for _ in range(3))
+    reads = list(zip(columns, slot, value, strict=True))
+    while step := step >> 1:
+        np.add(before, step, out=candidate)
+        np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
+        np.bitwise_and(candidate, mask, out=slot)
+        np.add(slot, start, out=slot)
+        for column, slots, values in reads:
+            column.take(slots, out=values, mode="clip")
+        np.putmask(before, value <= bound, candidate)
+    before += 1
+    return before
 
 
 def rank_of(column: Ints, start: int, mask: int, first: int, end: int, bound: int) -> int:

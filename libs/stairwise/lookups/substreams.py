@@ -28,7 +28,7 @@ import numpy as np
 from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
 from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Runs, Structure, grown, moved, spread
-from stairwise.lookups.rings import Rings, rank_of
+from stairwise.lookups.rings import Rings, rank_of, rank_together
 from stairwise.schema import DAWN, Instant
 
 _NONE: Ints = np.empty(0, np.int64)
@@ -158,7 +158,20 @@ class Substreams:
     def up_to(self, key: Ints, rear: Ints, front: Instant) -> Intervals:
         """The same where all windows end together, as they do in most lookups."""
         rings = self.rings(key)
-        left = rings.rank(self._times, rear)
+        return self._since(rings.rank(self._times, rear), key, rings, front)
+
+    @staticmethod
+    def up_to_together(
+        substreams: Sequence[Substreams], keys: Sequence[Ints], rear: Ints, front: Instant
+    ) -> list[Intervals]:
+        """The same in several partitions at once. ``keys`` are the numbers that the same keys have in each."""
+        rings = [one.rings(key) for one, key in zip(substreams, keys, strict=True)]
+        lefts = rank_together(rings, [one._times for one in substreams], rear)
+        each = zip(substreams, lefts, keys, rings, strict=True)
+        return [one._since(left, key, ring, front) for one, left, key, ring in each]
+
+    def _since(self, left: Ints, key: Ints, rings: Rings, front: Instant) -> Intervals:
+        """From ``left`` to the last rows up to an instant."""
         if front >= self.newest:
             right = rings.end
         elif (ends := self._ends_at(front, len(key))) is not None:
