@@ -29,50 +29,69 @@ SMALLEST = 8
 
 
 class Runs(NamedTuple):
-    """The rows of a batch by key: of each run its key, where it begins in its ring, and the ring."""
+    """The rows of a batch by key: a run of each key, which may be empty."""
 
     key: Ints | None
-    """None where every key has a run."""
+    """None where every key has a run, in their order."""
     begin: Ints
-    start: Ints
-    mask: Ints
+    """Where each begins among the rows."""
+    end: Ints
 
 
 class Arrivals:
     """A batch of rows with its places: by key, and within a key in stream order."""
 
-    def __init__(self, order: Ints | None, slot: Ints, run: Ints, run_of: Ints, run_length: Ints, rings: Runs) -> None:
+    def __init__(
+        self, order: Ints | None, slot: Ints, run_of: Ints, runs: Runs, first: Ints, start: Ints, mask: Ints, keys: int
+    ) -> None:
+        """``first`` is the position of each run's first row; ``start`` and ``mask`` are those of its ring."""
         self.order = order
         """The rows of the batch in that order; None where they came in it."""
         self.slot = slot
-        self.run = run
-        """Where each key's rows begin in this order; a run may be empty."""
         self.run_of = run_of
         """The run of each row."""
-        self.run_length = run_length
-        self.slot_before = (rings.begin - 1 & rings.mask) + rings.start
-        """The slot of the position before each run's first row."""
-        self._rings = rings
+        self.runs = runs
+        self.keys = keys
+        """How many keys there are."""
+        self._first = first
+        self._start = start
+        self._mask = mask
 
     def __len__(self) -> int:
         return len(self.slot)
 
     @cached_property
     def position(self) -> Ints:
-        position = (self._rings.begin - self.run).take(self.run_of)
+        position = (self._first - self.runs.begin).take(self.run_of)
         position += grouped.numbers_below(len(self))
         return position
 
     @cached_property
     def mask(self) -> Ints:
         """The size of the ring that the row is in, less one: no interval is wider."""
-        return self._rings.mask.take(self.run_of)
+        return self._mask.take(self.run_of)
 
     def touched(self) -> Ints:
         """The keys that have rows in the batch."""
-        some = self.run_length > 0
-        key = self._rings.key
-        return np.flatnonzero(some) if key is None else key[some]
+        key = self.runs.key
+        return np.flatnonzero(self.runs.end > self.runs.begin) if key is None else key
+
+    def run_on(self, values: Ints, column: Ints, last: Ints) -> None:
+        """Write running sums of ``values``, which are in the order of the batch; ``last`` has the last of each key."""
+        total = np.empty(len(values) + 1, np.int64)
+        total[0] = 0
+        running = total[1:]
+        self.arranged(values).cumsum(out=running)
+        key, begin, end = self.runs
+        before, added = total.take(begin, mode="clip"), total.take(end, mode="clip")
+        added -= before
+        mine = last[: self.keys] if key is None else last[key]
+        np.subtract(mine, before, out=before)
+        running += before.take(self.run_of, mode="clip")
+        column[self.slot] = running
+        mine += added
+        if key is not None:
+            last[key] = mine
 
     def arranged(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Values of the batch's rows in the order of the arrivals."""

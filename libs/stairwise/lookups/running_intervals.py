@@ -44,11 +44,13 @@ class RunningIntervals:
 
     def __init__(self) -> None:
         self._columns: dict[Column, Ints] = {}
+        self._last: dict[Column, Ints] = {}
+        """Of each key, the sum of all there ever was."""
         self._size = 0
 
     @property
     def size_bytes(self) -> int:
-        return sum(column.nbytes for column in self._columns.values())
+        return sum(column.nbytes for kept in (self._columns, self._last) for column in kept.values())
 
     def move(self, move: Move) -> None:
         self._size = move.size
@@ -59,23 +61,16 @@ class RunningIntervals:
         """Add a batch: for each column the value of every row, in the order of the batch. A column left out is zero."""
         if not len(arrivals):
             return
-        slot, before, run_of = arrivals.slot, arrivals.slot_before, arrivals.run_of
         for name in values:
             if name not in self._columns:
                 self._columns[name] = grown(_NONE, self._size)
+                self._last[name] = _NONE
         for name, column in self._columns.items():
+            last = self._last[name]
+            if len(last) < arrivals.keys:
+                last = self._last[name] = grown(last, 1 << (arrivals.keys - 1).bit_length())
             given = values.get(name)
-            if given is None:
-                column[slot] = column.take(before).take(run_of)
-                continue
-            total = np.empty(len(given) + 1, np.int64)
-            total[0] = 0
-            running = total[1:]
-            arrivals.arranged(given).cumsum(out=running)
-            lead = column.take(before, mode="clip")
-            lead -= total.take(arrivals.run, mode="clip")
-            running += lead.take(run_of, mode="clip")
-            column[slot] = running
+            arrivals.run_on(np.zeros(len(arrivals), np.int64) if given is None else given, column, last)
 
     def lookup(self, intervals: Intervals) -> dict[Column, Ints]:
         """The sum of each column over each interval."""

@@ -50,6 +50,8 @@ class Substreams:
         self._start = _NONE
         self._mask = _NONE
         """The size of each key's ring, less one."""
+        self._one_mask: int | None = None
+        """The same where all rings have one size, as they have with keys that are about as frequent as each other."""
         self._first = _NONE
         self._end = _NONE
         self._recent: deque[tuple[Ints, Ints]] = deque(maxlen=_RECENT)
@@ -81,27 +83,27 @@ class Substreams:
     def add(self, key: Ints, times: Ints, keys: int) -> Arrivals:
         """Give rows their places: ``key`` is each row's number, of ``keys`` that there are now."""
         self.know(keys)
-        order, run_key, run, length, run_of = self._runs(key)
-        begin = self._end if run_key is None else self._end[run_key]
-        end = begin + length
+        order, run_of, runs, length = self._runs(key)
+        first = self._end if runs.key is None else self._end[runs.key]
+        end = first + length
         if len(times):
-            self._make_room(run_key, length, end)
+            self._make_room(runs.key, length, end)
             self.newest = max(self.newest, int(times[-1]))
         start, mask = self._start, self._mask
-        if run_key is not None:
-            start, mask = start[run_key], mask[run_key]
-        slot = (begin - run).take(run_of, mode="clip")
+        if runs.key is not None:
+            start, mask = start[runs.key], mask[runs.key]
+        slot = (first - runs.begin).take(run_of, mode="clip")
         slot += grouped.numbers_below(len(times))
-        slot &= mask.take(run_of, mode="clip")
+        slot &= mask.take(run_of, mode="clip") if self._one_mask is None else self._one_mask
         slot += start.take(run_of, mode="clip")
         self._times[slot] = times if order is None else times.take(order, mode="clip")
-        if run_key is None:
+        if runs.key is None:
             self._end = end
         else:
-            self._end[run_key] = end
+            self._end[runs.key] = end
         self._recent.append((times, key))
         self._until = None
-        return Arrivals(order, slot, run, run_of, length, Runs(run_key, begin, start, mask))
+        return Arrivals(order, slot, run_of, runs, first, start, mask, self.keys)
 
     def know(self, keys: int) -> None:
         """New keys get their first ring. Slots are given out once between two moves of all: a new ring holds zeros."""
@@ -116,21 +118,23 @@ class Substreams:
         self._start[-new:] = self._allot(np.full(new, SMALLEST))
         self._tell(Move.to_size(len(self._times)))
 
-    def _runs(self, key: Ints) -> tuple[Ints | None, Ints | None, Ints, Ints, Ints]:
-        """The rows by key; the keys, where each one's rows begin and how many they are; the run of each row.
+    def _runs(self, key: Ints) -> tuple[Ints | None, Ints, Runs, Ints]:
+        """The rows by key, the run of each, the runs and their lengths.
 
-        Where keys are few, all of them have a run, perhaps an empty one: counting is cheaper than finding out. Keys
-        are None then.
+        Where keys are few, all of them have a run, perhaps an empty one: counting is cheaper than finding out.
         """
         if self.keys == 1:
-            return None, None, _ZERO, np.array([len(key)]), np.zeros(len(key), np.int64)
+            length = np.array([len(key)])
+            return None, np.zeros(len(key), np.int64), Runs(None, _ZERO, length), length
         order, by_key = grouped.sorted_codes(key, self.keys)
         if self.keys <= len(key):
             length = np.bincount(key, minlength=self.keys)
-            return order, None, length.cumsum() - length, length, by_key
-        run = grouped.run_starts(by_key)
-        length = np.diff(run, append=len(key))
-        return order, by_key[run], run, length, np.repeat(np.arange(len(run)), length)
+            end = length.cumsum()
+            return order, by_key, Runs(None, end - length, end), length
+        begin = grouped.run_starts(by_key)
+        end = np.append(begin[1:], len(key))
+        length = end - begin
+        return order, np.repeat(np.arange(len(begin)), length), Runs(by_key[begin], begin, end), length
 
     def forget(self, horizon: Instant) -> None:
         """No lookup reaches to or below ``horizon`` any more. Memory is given back when much of it can be."""
@@ -234,8 +238,9 @@ class Substreams:
         run_of = np.repeat(np.arange(self.keys), length)
         position = spread(begin, length)
         slot = self._start.take(run_of) + (position & self._mask.take(run_of))
-        run = np.cumsum(length) - length
-        return Arrivals(None, slot, run, run_of, length, Runs(None, begin, self._start, self._mask))
+        end = length.cumsum()
+        runs = Runs(None, end - length, end)
+        return Arrivals(None, slot, run_of, runs, begin, self._start, self._mask, self.keys)
 
     def rings(self, key: Ints, *, before_first: bool = False) -> Rings:
         """The rings of keys, for searches; with the position before the first row, if that is asked for."""
@@ -291,6 +296,7 @@ class Substreams:
         self._tell(Move(sources, targets, positions, np.minimum(masks, smaller), size, fresh=True))
 
     def _tell(self, move: Move) -> None:
+        self._one_mask = int(self._mask[0]) if (self._mask == self._mask[0]).all() else None
         self._times = moved(self._times, move)
         for structure in self._structures:
             structure.move(move)

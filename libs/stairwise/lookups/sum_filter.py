@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from stairwise.expressions.views import Floats, Ints
-from stairwise.lookups.contract import Arrivals, Move, moved
+from stairwise.lookups.contract import Arrivals, Move, grown, moved
 from stairwise.lookups.count_filter import MOST_LEVELS
 from stairwise.lookups.levels import FINE, Level, level_for
 from stairwise.lookups.sorted_runs import SortedRuns
@@ -47,6 +47,8 @@ class SumFilter:
     def __init__(self, p: int = FINE) -> None:
         self._p = p
         self._running = _NONE
+        self._last = _NONE
+        """Of each key, the sum of all there ever was."""
         self._added = 0.0
         """All units of all keys: no running sum is larger."""
         self._unit = 1.0
@@ -57,7 +59,7 @@ class SumFilter:
 
     @property
     def size_bytes(self) -> int:
-        return self._running.nbytes + sum(level.size_bytes for level in self._levels.values())
+        return self._running.nbytes + self._last.nbytes + sum(level.size_bytes for level in self._levels.values())
 
     def move(self, move: Move) -> None:
         self._running = moved(self._running, move)
@@ -70,11 +72,9 @@ class SumFilter:
         if units is None:
             self._give_up()
             return
-        total = np.zeros(len(units) + 1, np.int64)
-        np.cumsum(arrivals.arranged(units), out=total[1:])
-        before = self._running[arrivals.slot_before] - total[arrivals.run]
-        total[1:] += before.take(arrivals.run_of)
-        self._running[arrivals.slot] = total[1:]
+        if len(self._last) < arrivals.keys:
+            self._last = grown(self._last, 1 << (arrivals.keys - 1).bit_length())
+        arrivals.run_on(units, self._running, self._last)
         self._added += float(units.sum(dtype=np.float64))
         if self._added > _MOST:
             self._give_up()
