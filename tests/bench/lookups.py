@@ -112,9 +112,8 @@ class Feed:
         return rows / (time.process_time() - begin) / 1e6
 
     def _settle(self) -> None:
-        settled = self._buffer.take()
-        keys, values = settled.ints(1, 2)
-        self._update(self.substreams.add(keys, settled.times, self.keys), values, settled)
+        settled = self._buffer.take(1, 2)
+        self._update(self.substreams.add(settled.ints(1), settled.times, self.keys), settled.ints(2), settled)
 
     def best(self) -> float:
         self.run(4 * KEPT)  # until rows are forgotten as fast as they come

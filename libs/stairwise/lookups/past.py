@@ -88,6 +88,7 @@ class Past:
     def __init__(self, stream: Stream, partition: int, retain: Retain) -> None:
         self.stream = stream
         self._partition = partition
+        self._time: int = stream.arrow_schema.get_field_index(stream.time_column)
         self._retain = retain
         self._buffer = ReorderBuffer(stream)
         self._pages: deque[_Page] = deque()
@@ -211,7 +212,7 @@ class Past:
         place = None
         for page in self._pages:
             if page.last > rear and page.first <= front:
-                times = int64_view(page.rows.column(self.stream.time_column))
+                times = int64_view(page.rows.column(self._time))
                 start, stop = np.searchsorted(times, (rear, front), side="right").tolist()
                 if stop > start:
                     found.append(page.rows.slice(start, stop - start))
@@ -252,7 +253,7 @@ class Past:
             if count <= 0:
                 break
             place -= page.rows.num_rows
-            stop = int(np.searchsorted(int64_view(page.rows.column(self.stream.time_column)), front, side="right"))
+            stop = int(np.searchsorted(int64_view(page.rows.column(self._time)), front, side="right"))
             start = max(0, stop - count)
             if stop > start:
                 found.append(page.rows.slice(start, stop - start))
@@ -267,7 +268,7 @@ class Past:
     def _places(self, rows: pa.RecordBatch, first: int) -> Rows:
         """Settled rows are in order of time and sequence: their number orders them as their sequence does."""
         count = rows.num_rows
-        times = int64_view(rows.column(self.stream.time_column))
+        times = int64_view(rows.column(self._time))
         return Rows(times, np.full(count, self._partition, np.int32), np.arange(first, first + count))
 
     def _planned(self, lookup: Lookup, *others: Shelf | None) -> Shelf:
@@ -293,7 +294,7 @@ class Past:
             if first < stop and last > use.made:
                 skip = max(0, use.made - first)
                 rows = page.rows.slice(skip, min(last, stop) - first - skip)
-                shelf.update(Settled.of(rows, self.stream.time_column), first + skip)
+                shelf.update(Settled.of(rows, self._time), first + skip)
             first = last
         use.made = stop
         if stop < end:
@@ -310,13 +311,13 @@ class Past:
             page = self._pages[-1]
             joined = page.piece.joined(piece)
             if joined is None:
-                if page.rows.num_rows > min(PAGE, 2 * len(piece)):
+                if page.rows.num_rows > min(PAGE, 2 * piece.count):
                     break
-                joined = Piece(concat([page.rows, piece.rows]))
+                joined = Piece.of(concat([page.rows, piece.rows]))
             self._page_bytes -= page.rows.nbytes
             self._pages.pop()
             piece = joined
-        kept = _Page(piece, self.stream.time_column)
+        kept = _Page(piece, self._time)
         self._pages.append(kept)
         self._page_bytes += kept.rows.nbytes
 

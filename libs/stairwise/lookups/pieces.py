@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
@@ -20,70 +20,63 @@ from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.pages import concat
 
 
-class Piece:
-    """The rows [start, stop) of a batch. What one piece of a batch has looked at, the others need not look at again."""
+class Piece(NamedTuple):
+    """The rows [start, stop) of a batch."""
 
-    __slots__ = ("_batch", "_seen", "_start", "_stop")
+    batch: pa.RecordBatch
+    start: int
+    stop: int
 
-    def __init__(
-        self, batch: pa.RecordBatch, start: int = 0, stop: int | None = None, seen: dict[int, Ints] | None = None
-    ) -> None:
-        self._batch = batch
-        self._start = start
-        self._stop = batch.num_rows if stop is None else stop
-        self._seen = {} if seen is None else seen
+    @staticmethod
+    def of(batch: pa.RecordBatch) -> Piece:
+        return Piece(batch, 0, batch.num_rows)
 
-    def __len__(self) -> int:
-        return self._stop - self._start
+    @property
+    def count(self) -> int:
+        return self.stop - self.start
 
     @property
     def rows(self) -> pa.RecordBatch:
-        is_whole = self._stop - self._start == self._batch.num_rows
-        return self._batch if is_whole else self._batch.slice(self._start, self._stop - self._start)
+        count = self.stop - self.start
+        return self.batch if count == self.batch.num_rows else self.batch.slice(self.start, count)
 
     def column(self, index: int) -> pa.Array:
-        return self._batch.column(index).slice(self._start, self._stop - self._start)
+        return self.batch.column(index).slice(self.start, self.stop - self.start)
 
     def ints(self, index: int) -> Ints:
         """An int64 column, NULL slots included."""
-        seen = self._seen.get(index)
-        if seen is None:
-            seen = self._seen[index] = int64_view(self._batch.column(index))
-        return seen[self._start : self._stop]
-
-    def split(self, at: int) -> tuple[Piece, Piece]:
-        """The first ``at`` rows, and the others."""
-        edge = self._start + at
-        batch, seen = self._batch, self._seen
-        return Piece(batch, self._start, edge, seen), Piece(batch, edge, self._stop, seen)
+        return int64_view(self.batch.column(index))[self.start : self.stop]
 
     def joined(self, other: Piece) -> Piece | None:
         """Both as one, where the other is of the same batch and follows."""
-        if other._batch is not self._batch or other._start != self._stop:
+        if other.batch is not self.batch or other.start != self.stop:
             return None
-        return Piece(self._batch, self._start, other._stop, self._seen)
+        return Piece(self.batch, self.start, other.stop)
 
 
 class Settled:
     """Rows in stream order, and their times."""
 
-    def __init__(self, pieces: Sequence[Piece], times: Ints) -> None:
+    def __init__(self, pieces: Sequence[Piece], known: dict[int, Ints], time_column: int) -> None:
+        """``known`` are columns that were looked at already, the one of times among them."""
         self.pieces = pieces
-        self.times = times
+        self.times = known[time_column]
+        self.known = known
+        self._time_column = time_column
 
     @staticmethod
     def of(rows: pa.RecordBatch, time_column: int) -> Settled:
-        piece = Piece(rows)
-        return Settled([piece], piece.ints(time_column))
+        return Settled([Piece.of(rows)], {time_column: int64_view(rows.column(time_column))}, time_column)
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def ints(self, *indices: int) -> list[Ints]:
-        """Columns of int64, NULL slots included. To ask for several together is cheaper."""
-        if len(self.pieces) == 1:
-            return [self.pieces[0].ints(index) for index in indices]
-        return [np.concatenate([piece.ints(index) for piece in self.pieces]) for index in indices]
+    def ints(self, index: int) -> Ints:
+        """A column of int64, NULL slots included."""
+        found = self.known.get(index)
+        if found is None:
+            found = self.known[index] = joined_ints([piece.ints(index) for piece in self.pieces])
+        return found
 
     def column(self, index: int) -> pa.Array:
         found = [piece.column(index) for piece in self.pieces]
@@ -94,10 +87,10 @@ class Settled:
         """All columns, each of which is put together when it is taken out."""
         return _Columns(self)
 
-    def filtered(self, keep: np.ndarray, time_column: int) -> Settled:
+    def filtered(self, keep: np.ndarray) -> Settled:
         """The rows where ``keep`` is true."""
         rows = concat([piece.rows for piece in self.pieces])
-        return Settled.of(rows.filter(pa.array(keep)), time_column)
+        return Settled.of(rows.filter(pa.array(keep)), self._time_column)
 
 
 class _Columns(Sequence[pa.Array]):
@@ -117,7 +110,7 @@ class _Columns(Sequence[pa.Array]):
         return self._found[index]
 
     def __len__(self) -> int:
-        return self._settled.pieces[0].rows.num_columns if self._settled.pieces else 0
+        return self._settled.pieces[0].batch.num_columns if self._settled.pieces else 0
 
 
 def joined_ints(parts: Sequence[Ints]) -> Ints:

@@ -22,67 +22,86 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates import grouped
-from stairwise.expressions.views import Ints
+from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.pieces import Piece, Settled, joined_ints
 from stairwise.operators.pages import concat
 from stairwise.schema import DAWN, Instant, Stream
 
 _CLOSE = 2**32
 """Milliseconds; sorting by numbers below it takes at most two passes."""
-_NOTHING = Settled((), np.empty(0, np.int64))
+_NONE: Ints = np.empty(0, np.int64)
 
 
 class ReorderBuffer:
     """What of a partition's rows nobody has taken yet. They are put in order when somebody does."""
 
     def __init__(self, stream: Stream) -> None:
-        self._time = stream.time_column
-        self._pieces: list[Piece] = []
-        """The first may be what was left when rows were taken; they are in order then."""
+        self._time = stream.arrow_schema.get_field_index(stream.time_column)
+        self._left: list[Piece] = []
+        """What was left when rows were taken, in order, and what was seen of it as numbers."""
+        self._seen: dict[int, Ints] = {}
+        self._new: list[pa.RecordBatch] = []
+        """What came since."""
         self.fresh = 0
-        """Rows that came since."""
+        """How many rows that is."""
         self.watermark: Instant = DAWN
 
     @property
     def waiting(self) -> int:
-        return sum(len(piece) for piece in self._pieces)
+        return sum(piece.count for piece in self._left) + self.fresh
 
     @property
     def size_bytes(self) -> int:
-        return sum(piece.rows.nbytes for piece in self._pieces)
+        return sum(piece.rows.nbytes for piece in self._left) + sum(rows.nbytes for rows in self._new)
 
     def put(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """Rows in sequence order, and the watermark after them."""
         self.watermark = max(self.watermark, watermark)
         if rows.num_rows:
-            self._pieces.append(Piece(rows))
+            self._new.append(rows)
             self.fresh += rows.num_rows
 
-    def take(self) -> Settled:
-        """The rows that the watermark has passed and that were not taken before, in stream order."""
-        pieces = self._pieces
+    def take(self, *read: int) -> Settled:
+        """The rows that the watermark has passed and that were not taken before, in stream order.
+
+        ``read`` are columns of int64 that will be read: to look at them here, all together, is cheaper.
+        """
+        pieces = [*self._left, *map(Piece.of, self._new)]
         if not pieces:
-            return _NOTHING
-        times = joined_ints([piece.ints(self._time) for piece in pieces])
-        if self.fresh and np.count_nonzero(times[1:] < times[:-1]):
+            return Settled((), {self._time: _NONE}, self._time)
+        seen = {column: self._joined(column) for column in (self._time, *read)}
+        times = seen[self._time]
+        if self._new and np.count_nonzero(times[1:] < times[:-1]):
             rows = concat([piece.rows for piece in pieces]).take(pa.array(_order(times)))
-            pieces = [Piece(rows)]
-            times = pieces[0].ints(self._time)
+            pieces = [Piece.of(rows)]
+            seen = {column: int64_view(rows.column(column)) for column in seen}
+            times = seen[self._time]
         passed = int(times.searchsorted(self.watermark, side="right"))
-        taken, self._pieces = _split(pieces, passed)
+        taken, self._left = _split(pieces, passed)
+        self._seen = {column: values[passed:] for column, values in seen.items()}
+        self._new.clear()
         self.fresh = 0
-        return Settled(taken, times[:passed])
+        return Settled(taken, {column: values[:passed] for column, values in seen.items()}, self._time)
+
+    def _joined(self, column: int) -> Ints:
+        """A column of all rows that are here."""
+        parts = [int64_view(rows.column(column)) for rows in self._new]
+        if self._left:
+            left = self._seen.get(column)
+            parts.insert(0, joined_ints([p.ints(column) for p in self._left]) if left is None else left)
+        return joined_ints(parts)
 
 
 def _split(pieces: list[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
     """The first ``at`` rows, and the others."""
     for number, piece in enumerate(pieces):
-        if at < len(piece):
+        if at < piece.count:
             if not at:
                 return pieces[:number], pieces[number:]
-            before, after = piece.split(at)
+            edge = piece.start + at
+            before, after = Piece(piece.batch, piece.start, edge), Piece(piece.batch, edge, piece.stop)
             return [*pieces[:number], before], [after, *pieces[number + 1 :]]
-        at -= len(piece)
+        at -= piece.count
     return pieces, []
 
 

@@ -107,7 +107,7 @@ class Shelf:
         if self._signature.where is not None:
             keep = selects(self._signature.where, rows.columns, len(rows), Faults())
             if not keep.all():
-                rows, numbers = rows.filtered(keep, self._stream.time_column), numbers[keep]
+                rows, numbers = rows.filtered(keep), numbers[keep]
         if not len(rows):
             return
         times = rows.times

@@ -24,7 +24,7 @@ def batch(rows: list[Row]) -> pa.RecordBatch:
 def rows_of(found: Settled) -> list[Row]:
     rows = [row for piece in found.pieces for row in zip(*(c.to_pylist() for c in piece.rows.columns), strict=True)]
     assert [time for time, _ in rows] == found.times.tolist()
-    assert not rows or found.ints(1)[0].tolist() == found.column(1).to_pylist() == [number for _, number in rows]
+    assert not rows or found.ints(1).tolist() == found.column(1).to_pylist() == [number for _, number in rows]
     return rows
 
 
