@@ -36,7 +36,7 @@ HISTORY = 60
 CALLS = 1500
 MANY = 1000
 MANY_CALLS = 600
-CALLERS = 2
+CALLERS = 4
 """Who ask for many at the same time."""
 
 P50_GOAL, P99_GOAL = 1.5, 3.0

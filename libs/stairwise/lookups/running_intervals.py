@@ -77,7 +77,11 @@ class RunningIntervals:
         if not self._columns:
             return {}
         left, right = intervals.edges
-        return {name: column[right] - column[left] for name, column in self._columns.items()}
+        found = {}
+        for name, column in self._columns.items():
+            found[name] = sums = column.take(right, mode="clip")
+            sums -= column.take(left, mode="clip")
+        return found
 
     def between(self, left: int, right: int) -> dict[Column, int]:
         """The sum of each column after one slot of a key and up to another, modulo 2^64."""
