@@ -38,15 +38,13 @@ class Rings:
         if len(self.first) <= _FEW:
             rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
             return np.array([rank_of(column, *ring) for ring in rings], np.int64)
-        return rank_together([self], [column], bound)[0]
+        alone = Rings(self.start[None], self.mask[None], self.first[None], self.end[None])
+        return rank_together(alone, [column], bound)[0]
 
 
-def rank_together(rings: Sequence[Rings], columns: Sequence[Ints], bound: Ints) -> Ints:
+def rank_together(rings: Rings, columns: Sequence[Ints], bound: Ints) -> Ints:
     """The ranks of the same bounds in the rings of several columns, a row for each: a step is taken in all of them."""
-    start, mask, first, end = (
-        np.array(each) for each in zip(*((r.start, r.mask, r.first, r.end) for r in rings), strict=True)
-    )
-    before, last = first - 1, end - 1
+    before, last = rings.first - 1, rings.end - 1
     longest = int((last - before).max(initial=0))
     step = 1 << longest.bit_length()
     candidate, slot, value = (np.empty_like(before) for _ in range(3))
@@ -54,8 +52,8 @@ def rank_together(rings: Sequence[Rings], columns: Sequence[Ints], bound: Ints) 
     while step := step >> 1:
         np.add(before, step, out=candidate)
         np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
-        np.bitwise_and(candidate, mask, out=slot)
-        np.add(slot, start, out=slot)
+        np.bitwise_and(candidate, rings.mask, out=slot)
+        np.add(slot, rings.start, out=slot)
         for column, slots, values in reads:
             column.take(slots, out=values, mode="clip")
         np.putmask(before, value <= bound, candidate)

@@ -169,10 +169,15 @@ class Substreams:
         substreams: Sequence[Substreams], keys: Sequence[Ints], rear: Ints, front: Instant
     ) -> list[Intervals]:
         """The same in several partitions at once. ``keys`` are the numbers that the same keys have in each."""
-        rings = [one.rings(key) for one, key in zip(substreams, keys, strict=True)]
-        lefts = rank_together(rings, [one._times for one in substreams], rear)
-        each = zip(substreams, lefts, keys, rings, strict=True)
-        return [one._since(left, key, ring, front) for one, left, key, ring in each]
+        start, mask, first, end = (np.empty((len(substreams), len(rear)), np.int64) for _ in range(4))
+        for row, (one, key) in enumerate(zip(substreams, keys, strict=True)):
+            for column, found in ((one._start, start), (one._mask, mask), (one._first, first), (one._end, end)):
+                column.take(key, out=found[row], mode="clip")
+        left = rank_together(Rings(start, mask, first, end), [one._times for one in substreams], rear)
+        return [
+            one._since(left[row], key, Rings(start[row], mask[row], first[row], end[row]), front)
+            for row, (one, key) in enumerate(zip(substreams, keys, strict=True))
+        ]
 
     def _since(self, left: Ints, key: Ints, rings: Rings, front: Instant) -> Intervals:
         """From ``left`` to the last rows up to an instant."""
