@@ -103,21 +103,21 @@ class Coordinator:
 
         The steps come to the same, at more cost.
         """
-        pasts: list[list[Past]] = []
+        asked_of: list[tuple[Asked, list[Past]]] = []
         for one in asked:
             held = self._holdings.whole(one.lookup.stream) if one.keys is not None or one.lookup.is_plain else None
             if held is None:
                 return None
-            pasts.append([partition.past for partition in held])
-        at = min(past.watermark for held in pasts for past in held)
+            asked_of.append((one, [partition.past for partition in held]))
+        at = min(past.watermark for _, pasts in asked_of for past in pasts)
         if at in (DAWN, DUSK):
             return None
         answers: list[pa.RecordBatch] = []
-        for one, held in zip(asked, pasts, strict=True):
+        for one, pasts in asked_of:
             if one.keys is not None:
-                rows = look_up_each(one.lookup, at, held, one.keys, one.ranges)
+                rows = look_up_each(one.lookup, at, pasts, one.keys, one.ranges)
             else:
-                rows = look_up_plainly(one.lookup, at, held)
+                rows = look_up_plainly(one.lookup, at, pasts)
             if rows is None:
                 return None
             answers.append(rows)

@@ -311,7 +311,7 @@ class Past:
             page = self._pages[-1]
             joined = page.piece.joined(piece)
             if joined is None:
-                if page.rows.num_rows > min(PAGE, 2 * piece.count):
+                if page.rows.num_rows > min(PAGE, 2 * piece.length):
                     break
                 joined = Piece.of(concat([page.rows, piece.rows]))
             self._page_bytes -= page.rows.nbytes

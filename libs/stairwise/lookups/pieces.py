@@ -32,16 +32,15 @@ class Piece(NamedTuple):
         return Piece(batch, 0, batch.num_rows)
 
     @property
-    def count(self) -> int:
+    def length(self) -> int:
         return self.stop - self.start
 
     @property
     def rows(self) -> pa.RecordBatch:
-        count = self.stop - self.start
-        return self.batch if count == self.batch.num_rows else self.batch.slice(self.start, count)
+        return self.batch if self.length == self.batch.num_rows else self.batch.slice(self.start, self.length)
 
     def column(self, index: int) -> pa.Array:
-        return self.batch.column(index).slice(self.start, self.stop - self.start)
+        return self.batch.column(index).slice(self.start, self.length)
 
     def ints(self, index: int) -> Ints:
         """An int64 column, NULL slots included."""

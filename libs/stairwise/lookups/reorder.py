@@ -48,11 +48,11 @@ class ReorderBuffer:
 
     @property
     def waiting(self) -> int:
-        return sum(piece.count for piece in self._left) + self.fresh
+        return sum(piece.length for piece in self._left) + self.fresh
 
     @property
     def size_bytes(self) -> int:
-        return sum(piece.rows.nbytes for piece in self._left) + sum(rows.nbytes for rows in self._new)
+        return sum(rows.nbytes for rows in (*(piece.rows for piece in self._left), *self._new))
 
     def put(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """Rows in sequence order, and the watermark after them."""
@@ -95,13 +95,13 @@ class ReorderBuffer:
 def _split(pieces: list[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
     """The first ``at`` rows, and the others."""
     for number, piece in enumerate(pieces):
-        if at < piece.count:
+        if at < piece.length:
             if not at:
                 return pieces[:number], pieces[number:]
             edge = piece.start + at
             before, after = Piece(piece.batch, piece.start, edge), Piece(piece.batch, edge, piece.stop)
             return [*pieces[:number], before], [after, *pieces[number + 1 :]]
-        at -= piece.count
+        at -= piece.length
     return pieces, []
 
 

@@ -39,7 +39,7 @@ class Rings:
             rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
             return np.array([rank_of(column, *ring) for ring in rings], np.int64)
         alone = Rings(self.start[None], self.mask[None], self.first[None], self.end[None])
-        return rank_together(alone, [column], bound)[0]
+        return rank_together(alone, [column], bound).ravel()
 
 
 def rank_together(rings: Rings, columns: Sequence[Ints], bound: Ints) -> Ints:
