@@ -142,15 +142,14 @@ def aligned(pasts: Sequence[Past], lookup: Lookup, at: Instant, keys: pa.RecordB
     earliest = int(rears.min(initial=front))
     columns = canonical_batch(keys).columns
     words = short_words(columns)
-    shelves = []
+    tallies = []
     for past in pasts:
         _check_reach(past, lookup, earliest)
         shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
         assert shelf is not None, "it has all rows to be made of, and needs that can be kept"
-        shelves.append(shelf)
-    numbers = [shelf.numbers(columns, keys.num_rows, words) for shelf in shelves]
-    spans = Shelf.spans_together(shelves, numbers, rears, front)
-    return added([shelf.tally(lookup.needs, each) for shelf, each in zip(shelves, spans, strict=True)], lookup.needs)
+        number = shelf.numbers(columns, keys.num_rows, words)
+        tallies.append(shelf.tally(lookup.needs, shelf.spans(number, rears, front)))
+    return added(tallies, lookup.needs)
 
 
 def reachable(past: Past, lookup: Lookup, at: Instant) -> Span:

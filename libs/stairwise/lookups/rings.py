@@ -10,7 +10,6 @@ source      windows by time, which seed 004 leaves to its full version, as posit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,27 +37,16 @@ class Rings:
         if len(self.first) <= _FEW:
             rings = zip(*(a.tolist() for a in (self.start, self.mask, self.first, self.end, bound)), strict=True)
             return np.array([rank_of(column, *ring) for ring in rings], np.int64)
-        alone = Rings(self.start[None], self.mask[None], self.first[None], self.end[None])
-        return rank_together(alone, [column], bound).ravel()
-
-
-def rank_together(rings: Rings, columns: Sequence[Ints], bound: Ints) -> Ints:
-    """The ranks of the same bounds in the rings of several columns, a row for each: a step is taken in all of them."""
-    before, last = rings.first - 1, rings.end - 1
-    longest = int((last - before).max(initial=0))
-    step = 1 << longest.bit_length()
-    candidate, slot, value = (np.empty_like(before) for _ in range(3))
-    reads = list(zip(columns, slot, value, strict=True))
-    while step := step >> 1:
-        np.add(before, step, out=candidate)
-        np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
-        np.bitwise_and(candidate, rings.mask, out=slot)
-        np.add(slot, rings.start, out=slot)
-        for column, slots, values in reads:
-            column.take(slots, out=values, mode="clip")
-        np.putmask(before, value <= bound, candidate)
-    before += 1
-    return before
+        before, last = self.first - 1, self.end - 1
+        longest = int((last - before).max(initial=0))
+        step = 1 << longest.bit_length()
+        while step := step >> 1:
+            candidate = before + step
+            np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
+            slot = candidate & self.mask
+            slot += self.start
+            np.putmask(before, column.take(slot, mode="clip") <= bound, candidate)
+        return before + 1
 
 
 def rank_of(column: Ints, start: int, mask: int, first: int, end: int, bound: int) -> int:

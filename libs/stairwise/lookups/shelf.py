@@ -175,13 +175,6 @@ class Shelf:
     def spans(self, number: Ints, rear: Ints, front: Instant) -> Intervals:
         return self._substreams.up_to(number, rear, front)
 
-    @staticmethod
-    def spans_together(
-        shelves: Sequence[Shelf], numbers: Sequence[Ints], rear: Ints, front: Instant
-    ) -> list[Intervals]:
-        """The same of several partitions, for what is less work together."""
-        return Substreams.up_to_together([shelf._substreams for shelf in shelves], numbers, rear, front)
-
     def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
         """Add what the structures give for one key; all needs are sums."""
         left, right, rows = self._substreams.span_of(number, rear, front)

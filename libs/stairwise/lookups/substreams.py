@@ -28,7 +28,7 @@ import numpy as np
 from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
 from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Runs, Structure, grown, moved, spread
-from stairwise.lookups.rings import Rings, rank_of, rank_together
+from stairwise.lookups.rings import Rings, rank_of
 from stairwise.schema import DAWN, Instant
 
 _NONE: Ints = np.empty(0, np.int64)
@@ -162,25 +162,7 @@ class Substreams:
     def up_to(self, key: Ints, rear: Ints, front: Instant) -> Intervals:
         """The same where all windows end together, as they do in most lookups."""
         rings = self.rings(key)
-        return self._since(rings.rank(self._times, rear), key, rings, front)
-
-    @staticmethod
-    def up_to_together(
-        substreams: Sequence[Substreams], keys: Sequence[Ints], rear: Ints, front: Instant
-    ) -> list[Intervals]:
-        """The same in several partitions at once. ``keys`` are the numbers that the same keys have in each."""
-        start, mask, first, end = (np.empty((len(substreams), len(rear)), np.int64) for _ in range(4))
-        for row, (one, key) in enumerate(zip(substreams, keys, strict=True)):
-            for column, found in ((one._start, start), (one._mask, mask), (one._first, first), (one._end, end)):
-                column.take(key, out=found[row], mode="clip")
-        left = rank_together(Rings(start, mask, first, end), [one._times for one in substreams], rear)
-        return [
-            one._since(left[row], key, Rings(start[row], mask[row], first[row], end[row]), front)
-            for row, (one, key) in enumerate(zip(substreams, keys, strict=True))
-        ]
-
-    def _since(self, left: Ints, key: Ints, rings: Rings, front: Instant) -> Intervals:
-        """From ``left`` to the last rows up to an instant."""
+        left = rings.rank(self._times, rear)
         if front >= self.newest:
             right = rings.end
         elif (ends := self._ends_at(front, len(key))) is not None:
