@@ -23,7 +23,8 @@ from services.lookups.steps import ALIGNED, CANDIDATES, PARTS, TIMES, WATERMARK,
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import among_the_last, look_up_plainly, named_keys
+from stairwise.lookups.gather import among_the_last, look_up_each, look_up_plainly, named_keys
+from stairwise.lookups.past import Past
 from stairwise.lookups.statement import Lookup
 from stairwise.platform import topics
 from stairwise.schema import DAWN, DUSK, Instant, Stream
@@ -90,24 +91,37 @@ class Coordinator:
 
         ``patience`` is how many seconds it may take for the watermark to reach ``at_least``.
         """
-        if at_least is None and len(asked) == 1 and asked[0].keys is None:
-            at_once = self._at_once(asked[0].lookup)
-            if at_once is not None:
-                return at_once
+        at_once = self._at_once(asked) if at_least is None else None
+        if at_once is not None:
+            return at_once
         streams = {one.lookup.stream.name: one.lookup.stream for one in asked}
         at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
         return at, [await self._answer(one, at) for one in asked]
 
-    def _at_once(self, lookup: Lookup) -> tuple[Instant, list[pa.RecordBatch]] | None:
-        """What is asked most, where all is here: sums of one key now. The steps come to the same, at more cost."""
-        held = self._holdings.whole(lookup.stream) if lookup.is_plain else None
-        if held is None:
-            return None
-        at = min(partition.past.watermark for partition in held)
+    def _at_once(self, asked: Sequence[Asked]) -> tuple[Instant, list[pa.RecordBatch]] | None:
+        """What is asked most, where all is here: sums of one key, or keys one by one, now.
+
+        The steps come to the same, at more cost.
+        """
+        asked_of: list[tuple[Asked, list[Past]]] = []
+        for one in asked:
+            held = self._holdings.whole(one.lookup.stream) if one.keys is not None or one.lookup.is_plain else None
+            if held is None:
+                return None
+            asked_of.append((one, [partition.past for partition in held]))
+        at = min(past.watermark for _, pasts in asked_of for past in pasts)
         if at in (DAWN, DUSK):
             return None
-        rows = look_up_plainly(lookup, at, [partition.past for partition in held])
-        return None if rows is None else (at, [rows])
+        answers: list[pa.RecordBatch] = []
+        for one, pasts in asked_of:
+            if one.keys is not None:
+                rows = look_up_each(one.lookup, at, pasts, one.keys, one.ranges)
+            else:
+                rows = look_up_plainly(one.lookup, at, pasts)
+            if rows is None:
+                return None
+            answers.append(rows)
+        return at, answers
 
     async def _instant(self, streams: Collection[Stream], at_least: Instant | None, deadline: float) -> Instant:
         while True:

@@ -107,7 +107,7 @@ def _together(ask: Ask, lookup: Lookup, pasts: Sequence[Past]) -> pa.RecordBatch
     if ask.step == PARTS:
         return asked_part(pasts, lookup, ask.at)
     if ask.step == ALIGNED and ask.keys is not None:
-        partials = aligned(pasts, lookup, ask.at, ask.keys, ask.ranges)
+        partials = aligned(pasts, lookup, ask.at, ask.keys, ask.ranges).partials(lookup.needs)
         return pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)
     return None
 

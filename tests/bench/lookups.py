@@ -20,6 +20,7 @@ from stairwise.lookups.contract import Arrivals, Structure
 from stairwise.lookups.count_filter import CountFilter
 from stairwise.lookups.landmark_intervals import LandmarkIntervals
 from stairwise.lookups.past import LUMP
+from stairwise.lookups.pieces import Settled
 from stairwise.lookups.quantile_intervals import QuantileIntervals
 from stairwise.lookups.reorder import ReorderBuffer
 from stairwise.lookups.running_intervals import Column as Summed
@@ -49,7 +50,7 @@ B_INT_GOAL = UPDATE_GOAL / 3
 DOUBLE_GOAL = 1 / 4
 FILTER_GOAL = 50.0
 
-Update = Callable[[Arrivals, pa.RecordBatch], None]
+Update = Callable[[Arrivals, np.ndarray, Settled], None]
 
 
 def batches(keys: int, count: int, late: int = 0, seed: int = 1) -> list[pa.RecordBatch]:
@@ -111,9 +112,8 @@ class Feed:
         return rows / (time.process_time() - begin) / 1e6
 
     def _settle(self) -> None:
-        settled = self._buffer.take()
-        arrivals = self.substreams.add(int64_view(settled.column(1)), int64_view(settled.column(0)), self.keys)
-        self._update(arrivals, settled)
+        settled = self._buffer.take(1, 2)
+        self._update(self.substreams.add(settled.ints(1), settled.times, self.keys), settled.ints(2), settled)
 
     def best(self) -> float:
         self.run(4 * KEPT)  # until rows are forgotten as fast as they come
@@ -164,9 +164,6 @@ def kernels() -> list[Measured]:
     base, landmarks = BaseIntervals(largest=True), LandmarkIntervals(range(11), largest=True)
     quantiles = QuantileIntervals()
 
-    def n(rows: pa.RecordBatch) -> np.ndarray:
-        return int64_view(rows.column(2))
-
     def median(intervals: object) -> None:
         for number in range(8):
             arrays = quantiles.lookup(intervals, number)  # type: ignore[arg-type]
@@ -174,31 +171,31 @@ def kernels() -> list[Measured]:
                 arrays.at(len(arrays) // 2)
 
     found = [
-        measure("R-INT, SUM of BIGINT", running, lambda a, r: running.update(a, {Summed(SUM): n(r)}), running.lookup),
+        measure("R-INT, SUM of BIGINT", running, lambda a, n, r: running.update(a, {Summed(SUM): n}), running.lookup),
         measure(
             f"R-INT, SUM of BIGINT, {LUMP:,} rows taken together",
             lumps,
-            lambda a, r: lumps.update(a, {Summed(SUM): n(r)}),
+            lambda a, n, r: lumps.update(a, {Summed(SUM): n}),
             lumps.lookup,
             lump=LUMP,
         ),
         measure(
             "R-INT, SUM of DOUBLE",
             doubles,
-            lambda a, r: doubles.update(a, columns_of("double sum", [r.column(3)])),
+            lambda a, n, r: doubles.update(a, columns_of("double sum", [r.column(3)])),
             doubles.lookup,
         ),
         measure(
             f"R-INT, SUM of BIGINT, rows up to {STREAM.lateness} ms late",
             disordered,
-            lambda a, r: disordered.update(a, {Summed(SUM): n(r)}),
+            lambda a, n, r: disordered.update(a, {Summed(SUM): n}),
             disordered.lookup,
             late=STREAM.lateness,
         ),
-        measure("B-INT, MAX", base, lambda a, r: base.update(a, n(r)), base.lookup),
-        measure("L-INT, MAX, 11 classes", landmarks, lambda a, r: landmarks.update(a, n(r)), landmarks.lookup),
+        measure("B-INT, MAX", base, lambda a, n, r: base.update(a, n), base.lookup),
+        measure("L-INT, MAX, 11 classes", landmarks, lambda a, n, r: landmarks.update(a, n), landmarks.lookup),
     ]
-    feed = Feed([quantiles], lambda a, r: quantiles.update(a, n(r)))
+    feed = Feed([quantiles], lambda a, n, r: quantiles.update(a, n))
     updates = feed.best()
 
     def one(chance: np.random.Generator, count: int) -> None:

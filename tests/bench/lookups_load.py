@@ -25,6 +25,7 @@ COLUMNS = (
     Column("qty", Type.BIGINT),
     Column("price", Type.DOUBLE),
 )
+TICKERS = pa.array([f"t{number}" for number in range(KEYS)])
 
 
 def stream_of(name: str) -> Stream:
@@ -34,19 +35,19 @@ def stream_of(name: str) -> Stream:
 def batch(start: int, chance: np.random.Generator) -> pa.RecordBatch:
     """Rows whose times are as far apart as 200,000 rows a second in two partitions are: a hundred a millisecond."""
     times = start + np.arange(BATCH) // ROWS_A_MILLISECOND
-    tickers = pa.array([f"t{number}" for number in range(KEYS)]).take(pa.array(chance.integers(0, KEYS, BATCH)))
+    tickers = TICKERS.take(pa.array(chance.integers(0, KEYS, BATCH)))
     columns = [pa.array(times), tickers, pa.array(chance.integers(0, 100, BATCH)), pa.array(chance.normal(size=BATCH))]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema([pa.field(c.name, c.type.arrow) for c in COLUMNS]))
 
 
 def write(writer: Writer, stream: Stream, start: int, count: int, rate: float | None = None) -> None:
-    """``count`` batches in each partition."""
+    """``count`` batches in each partition, all partitions in one transaction, as ingest does it."""
     chance = np.random.default_rng(start)
     begin = time.monotonic()
     for number in range(count):
-        for partition in range(PARTITIONS):
-            rows = batch(start + number * BATCH // ROWS_A_MILLISECOND, chance)
-            writer.write_rows(stream, partition, rows.cast(stream.arrow_schema))
+        begins = start + number * BATCH // ROWS_A_MILLISECOND
+        rows = [batch(begins, chance).cast(stream.arrow_schema) for _ in range(PARTITIONS)]
+        writer.write_together(stream, dict(enumerate(rows)))
         if rate is not None:
             due = begin + (number + 1) * PARTITIONS * BATCH / rate
             time.sleep(max(0.0, due - time.monotonic()))

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -17,6 +18,7 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from stairwise.client.lookups import LookupsClient
+from stairwise.expressions.views import int64_view
 from stairwise.platform import kafka, topics
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.platform.plans import PlanReader
@@ -95,22 +97,35 @@ class Writer:
         self, stream: Stream, partition: int, rows: pa.RecordBatch, *, abort: bool = False, sealed: bool = False
     ) -> None:
         """One batch, with times that grow, in one transaction; an empty one only if it is the last."""
+        with self._transaction(abort=abort):
+            self._produce_rows(stream, partition, rows, abort=abort, sealed=sealed)
+
+    def write_together(self, stream: Stream, batches: Mapping[int, pa.RecordBatch]) -> None:
+        """Batches of several partitions in one transaction, as ingest writes them."""
+        with self._transaction(abort=False):
+            for partition, rows in batches.items():
+                self._produce_rows(stream, partition, rows)
+
+    def _produce_rows(
+        self, stream: Stream, partition: int, rows: pa.RecordBatch, *, abort: bool = False, sealed: bool = False
+    ) -> None:
         topic = topics.sequenced(stream)
-        times = rows.column(stream.time_column).to_pylist()
+        times = int64_view(rows.column(stream.time_column))
         sequence = self._sequences.get((topic, partition), 0)
         previous = self._watermarks.get((topic, partition), DAWN)
-        watermark = times[-1] - stream.lateness - 1 if times else previous
+        lowest, highest = (int(times[0]), int(times[-1])) if len(times) else (DAWN, DAWN)
+        watermark = highest - stream.lateness - 1 if len(times) else previous
         headers = BatchHeaders(
             version=self._version,
             sequence=sequence,
             rows=len(times),
             watermark=watermark,
             previous=previous,
-            lowest=times[0] if times else DAWN,
-            highest=times[-1] if times else DAWN,
+            lowest=lowest,
+            highest=highest,
             sealed=sealed,
         )
-        self._send(topic, partition, encode_rows(rows), headers.encode(), abort=abort)
+        self._producer.produce(topic, encode_rows(rows), partition=partition, headers=headers.encode())
         if not abort:
             self._sequences[topic, partition] = sequence + len(times)
             self._watermarks[topic, partition] = watermark
@@ -118,11 +133,13 @@ class Writer:
     def _change(self, *changes: plans_pb2.Change) -> None:
         self._version += 1
         plan = plans_pb2.PlanVersion(number=self._version, changes=changes)
-        self._send(topics.PLANS, 0, plan.SerializeToString(), [], abort=False)
+        with self._transaction(abort=False):
+            self._producer.produce(topics.PLANS, plan.SerializeToString(), partition=0)
 
-    def _send(self, topic: str, partition: int, value: bytes, headers: list[tuple[str, bytes]], *, abort: bool) -> None:
+    @contextmanager
+    def _transaction(self, *, abort: bool) -> Iterator[None]:
         self._producer.begin_transaction()
-        self._producer.produce(topic, value, partition=partition, headers=headers)
+        yield
         if abort:
             self._producer.flush(30)  # so that it is in the topic before it is taken back
             self._producer.abort_transaction(30)

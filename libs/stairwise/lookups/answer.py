@@ -13,7 +13,7 @@ from stairwise.expressions.evaluate import evaluate
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, of_one
 from stairwise.lookups.statement import Lookup
-from stairwise.lookups.tally import Total
+from stairwise.lookups.tally import Tally, Total
 from stairwise.operators.answers import grouped_answer
 from stairwise.operators.cells import Cells, canonical_column
 from stairwise.operators.pages import concat
@@ -33,8 +33,7 @@ def put_plainly(lookup: Lookup, total: Total) -> pa.RecordBatch:
     columns = list(lookup.asked_columns) if select.keys else []
     for aggregate, need in zip(select.aggregates, lookup.need_of, strict=True):
         columns.append(of_one(total.value(aggregate.function, need), aggregate.type.arrow))
-    outputs = [canonical_column(evaluate(output.expr, columns, 1, Faults())) for output in select.outputs]
-    return pa.RecordBatch.from_arrays(outputs, schema=lookup.answer_schema)
+    return _projected(lookup, columns, 1)
 
 
 def groups_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> Cells:
@@ -58,6 +57,15 @@ def groups_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]
     return _lowered(lookup, at, groups, keys, partials)
 
 
+def put_each(lookup: Lookup, at: Instant, keys: pa.RecordBatch, tally: Tally) -> pa.RecordBatch:
+    """The answers for keys that were asked one by one, where all partitions are held together."""
+    if not lookup.is_counted or lookup.select.having is not None:
+        return put_in_order(lookup, at, keys, [tally.partials(lookup.needs)])
+    counted = zip(lookup.select.aggregates, lookup.need_of, strict=True)
+    columns = [*keys.columns, *(tally.column(aggregate.function, need) for aggregate, need in counted)]
+    return _projected(lookup, columns, keys.num_rows)
+
+
 def put_in_order(
     lookup: Lookup, at: Instant, keys: pa.RecordBatch, parts: Sequence[Sequence[pa.Array]]
 ) -> pa.RecordBatch:
@@ -71,8 +79,12 @@ def put_in_order(
         columns = [pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)]
         partials = grouping.partials.combine(columns, each, keys.num_rows)
     cells = _lowered(lookup, at, keys.num_rows, keys.columns, partials)
-    columns = cells.rows.columns
-    outputs = [canonical_column(evaluate(o.expr, columns, keys.num_rows, Faults())) for o in select.outputs]
+    return _projected(lookup, cells.rows.columns, keys.num_rows)
+
+
+def _projected(lookup: Lookup, columns: Sequence[pa.Array], length: int) -> pa.RecordBatch:
+    """Group rows as the SELECT wants to see them."""
+    outputs = [canonical_column(evaluate(o.expr, columns, length, Faults())) for o in lookup.select.outputs]
     return pa.RecordBatch.from_arrays(outputs, schema=lookup.answer_schema)
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -27,46 +28,81 @@ SMALLEST = 8
 """The slots of a key's first ring, a power of two: no ring has fewer."""
 
 
-@dataclass(frozen=True)
+class Runs(NamedTuple):
+    """The rows of a batch by key: a run of each key, which may be empty."""
+
+    key: Ints | None
+    """None where every key has a run, in their order."""
+    begin: Ints
+    """Where each begins among the rows."""
+    end: Ints
+
+
 class Arrivals:
     """A batch of rows with its places: by key, and within a key in stream order."""
 
-    order: Ints | None
-    """The rows of the batch in that order; None where they came in it."""
-    position: Ints
-    slot: Ints
-    next_slot: Ints
-    """The slot of the position after the row."""
-    mask: Ints
-    """The size of the ring that the row is in, less one: no interval is wider."""
-    run: Ints
-    """Where each key's rows begin in this order; a run may be empty."""
-    run_length: Ints
-    run_key: Ints | slice
-    """The keys of the runs; a slice where they are all keys."""
-    run_slot: Ints
-    """The slot of each run's first row."""
-    run_of: Ints
-    """The run of each row."""
+    def __init__(
+        self, order: Ints | None, slot: Ints, run_of: Ints, runs: Runs, first: Ints, start: Ints, mask: Ints, keys: int
+    ) -> None:
+        """``first`` is the position of each run's first row; ``start`` and ``mask`` are those of its ring."""
+        self.order = order
+        """The rows of the batch in that order; None where they came in it."""
+        self.slot = slot
+        self.run_of = run_of
+        """The run of each row."""
+        self.runs = runs
+        self.keys = keys
+        """How many keys there are."""
+        self._first = first
+        self._start = start
+        self._mask = mask
 
     def __len__(self) -> int:
-        return len(self.position)
+        return len(self.slot)
+
+    @cached_property
+    def position(self) -> Ints:
+        position = (self._first - self.runs.begin).take(self.run_of)
+        position += grouped.numbers_below(len(self))
+        return position
+
+    @cached_property
+    def mask(self) -> Ints:
+        """The size of the ring that the row is in, less one: no interval is wider."""
+        return self._mask.take(self.run_of)
 
     def touched(self) -> Ints:
         """The keys that have rows in the batch."""
-        some = self.run_length > 0
-        return np.flatnonzero(some) if isinstance(self.run_key, slice) else self.run_key[some]
+        key = self.runs.key
+        return np.flatnonzero(self.runs.end > self.runs.begin) if key is None else key
+
+    def run_on(self, values: Ints, column: Ints, last: Ints) -> None:
+        """Write running sums of ``values``, which are in the order of the batch; ``last`` has the last of each key."""
+        total = np.empty(len(values) + 1, np.int64)
+        total[0] = 0
+        running = total[1:]
+        self.arranged(values).cumsum(out=running)
+        key, begin, end = self.runs
+        before, added = total.take(begin, mode="clip"), total.take(end, mode="clip")
+        added -= before
+        mine = last[: self.keys] if key is None else last[key]
+        np.subtract(mine, before, out=before)
+        running += before.take(self.run_of, mode="clip")
+        column[self.slot] = running
+        mine += added
+        if key is not None:
+            last[key] = mine
 
     def arranged(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
         """Values of the batch's rows in the order of the arrivals."""
-        return values if self.order is None else values[self.order]
+        return values if self.order is None else values.take(self.order, mode="clip")
 
 
 @dataclass(frozen=True)
 class Move:
     """Rows that got other slots: what stood at ``source`` belongs at ``target``. ``size`` slots there are now.
 
-    For every key that moves, the position after its last row moves along.
+    For every key that moves, the position before its first row moves along.
     """
 
     source: Ints
@@ -103,9 +139,9 @@ class Intervals:
         return self.start + (position & self.mask)
 
     @cached_property
-    def ends(self) -> tuple[Ints, Ints]:
-        """The slots of both ends, which several structures ask for."""
-        return self.slots(self.left), self.slots(self.right)
+    def edges(self) -> tuple[Ints, Ints]:
+        """The slots of the positions before both ends, which several structures ask for."""
+        return self.slots(self.left - 1), self.slots(self.right - 1)
 
 
 class Structure(Protocol):

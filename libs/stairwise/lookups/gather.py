@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from stairwise.expressions.codes import encode
 from stairwise.expressions.views import Ints
-from stairwise.lookups.answer import put_plainly, put_together
-from stairwise.lookups.parts import asked_part, asked_total, candidates, part
+from stairwise.lookups.answer import put_each, put_plainly, put_together
+from stairwise.lookups.parts import aligned, asked_part, asked_total, candidates, part
 from stairwise.lookups.past import Past
 from stairwise.lookups.statement import Lookup
 from stairwise.operators.pages import concat
@@ -70,6 +70,13 @@ def look_up_plainly(lookup: Lookup, at: Instant, pasts: Sequence[Past]) -> pa.Re
     if total is None or (lookup.select.keys and not total.rows):  # a group without rows vanishes
         return None
     return put_plainly(lookup, total)
+
+
+def look_up_each(
+    lookup: Lookup, at: Instant, pasts: Sequence[Past], keys: pa.RecordBatch, ranges: Ints | None
+) -> pa.RecordBatch:
+    """The answers at T for keys that are asked one by one, where all partitions of the stream are held here."""
+    return put_each(lookup, at, keys, aligned(pasts, lookup, at, keys, ranges))
 
 
 def parts_at(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> list[pa.RecordBatch]:

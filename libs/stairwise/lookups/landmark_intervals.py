@@ -81,7 +81,7 @@ class LandmarkIntervals:
             return
         values = arrivals.arranged(values)
         self._values[arrivals.slot] = values
-        first_of_run = arrivals.run.take(arrivals.run_of)
+        first_of_run = arrivals.runs.begin.take(arrivals.run_of)
         for each in self._classes.values():
             self._add_heads(each, arrivals, values, first_of_run)
             self._add_tails(each, arrivals)

@@ -68,7 +68,7 @@ def part(
         return _looked_through(lookup, *past.span(rear, front))
     number = _numbers(shelf, lookup, rear, front, keys)
     if lookup.must_look_through:
-        numbers = shelf.rows(shelf.spans(number, np.full(len(number), rear), np.full(len(number), front)))
+        numbers = shelf.rows(shelf.spans(number, np.full(len(number), rear), front))
         return _looked_through(lookup, *past.rows_at(numbers))
     tally = _tally_of(shelf, lookup, number, rear, front)
     columns = tally.partials(lookup.needs)
@@ -119,8 +119,7 @@ def _total(shelves: Sequence[Shelf], lookup: Lookup, span: Span) -> Total:
 
 
 def _tally_of(shelf: Shelf, lookup: Lookup, number: Ints, rear: Instant, front: Instant) -> Tally:
-    intervals = shelf.spans(number, np.full(len(number), rear), np.full(len(number), front))
-    return shelf.tally(lookup.needs, intervals)
+    return shelf.tally(lookup.needs, shelf.spans(number, np.full(len(number), rear), front))
 
 
 def _with_rows(columns: list[pa.Array], tally: Tally) -> list[pa.Array]:
@@ -131,10 +130,8 @@ def _with_rows(columns: list[pa.Array], tally: Tally) -> list[pa.Array]:
     return [column.take(some) for column in columns]
 
 
-def aligned(
-    pasts: Sequence[Past], lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None
-) -> list[pa.Array]:
-    """The partials of keys that are asked one by one, in their order; each over a range of its own if there are any."""
+def aligned(pasts: Sequence[Past], lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
+    """For keys that are asked one by one, in their order; each over a range of its own if there are any."""
     if lookup.must_look_through:
         raise StairwiseError(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
@@ -142,7 +139,6 @@ def aligned(
         )
     rear, front = lookup.span(at)
     rears = np.full(keys.num_rows, rear) if ranges is None else front - ranges
-    fronts = np.full(keys.num_rows, front)
     earliest = int(rears.min(initial=front))
     columns = canonical_batch(keys).columns
     words = short_words(columns)
@@ -152,8 +148,8 @@ def aligned(
         shelf = past.shelf(lookup, DAWN, DUSK, at_once=True)
         assert shelf is not None, "it has all rows to be made of, and needs that can be kept"
         number = shelf.numbers(columns, keys.num_rows, words)
-        tallies.append(shelf.tally(lookup.needs, shelf.spans(number, rears, fronts)))
-    return added(tallies, lookup.needs).partials(lookup.needs)
+        tallies.append(shelf.tally(lookup.needs, shelf.spans(number, rears, front)))
+    return added(tallies, lookup.needs)
 
 
 def reachable(past: Past, lookup: Lookup, at: Instant) -> Span:

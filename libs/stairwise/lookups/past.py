@@ -21,14 +21,17 @@ import pyarrow as pa
 
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
+from stairwise.lookups.pieces import Piece, Settled
 from stairwise.lookups.reorder import ReorderBuffer
 from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
 from stairwise.operators.pages import concat, empty
 from stairwise.schema import DAWN, Duration, Instant, Stream
 
-PAGE = 16_384
+PAGE = 2_048
 """A page with fewer rows takes in what comes next, once that is not much smaller."""
+FEW = 1 << 14
+"""Rows that are not worth forgetting by themselves, and for which no shelf is given up."""
 MAKE = 1 << 19
 """Rows that a lookup gives to a shelf that is being made: a fraction of a second."""
 LUMP = 1 << 14
@@ -54,11 +57,15 @@ class Retain:
         return Retain(time, size)
 
 
-@dataclass(frozen=True)
 class _Page:
-    rows: pa.RecordBatch
-    first: Instant
-    last: Instant
+    """Rows that are kept, as they came: those of one batch, or a copy of those of several small ones."""
+
+    def __init__(self, piece: Piece, time_column: int) -> None:
+        times = piece.ints(time_column)
+        self.piece = piece
+        self.rows = piece.rows
+        self.first: Instant = int(times[0])
+        self.last: Instant = int(times[-1])
 
 
 @dataclass
@@ -81,6 +88,7 @@ class Past:
     def __init__(self, stream: Stream, partition: int, retain: Retain) -> None:
         self.stream = stream
         self._partition = partition
+        self._time: int = stream.arrow_schema.get_field_index(stream.time_column)
         self._retain = retain
         self._buffer = ReorderBuffer(stream)
         self._pages: deque[_Page] = deque()
@@ -92,6 +100,8 @@ class Past:
         """Settled rows that are kept."""
         self._page_bytes = 0
         self._horizon: Instant = DAWN
+        self._to_forget = 0
+        """Rows that were dropped and that the shelves may still have."""
         self._is_settled = True
         """Have all rows left the buffer that the watermark has passed?"""
         self._is_asked = False
@@ -139,14 +149,16 @@ class Past:
     def _settle(self) -> None:
         self._is_settled = True
         settled = self._buffer.take()
-        if not settled.num_rows:
+        if not len(settled):
             return
         first = self._dropped + self.rows
-        self._append(settled)
+        self.rows += len(settled)
+        for piece in settled.pieces:
+            self._append(piece)
         for signature, shelf in list(self._shelves.items()):
             use = self._uses[signature]
-            use.unasked += settled.num_rows
-            if use.unasked > PATIENCE * max(self.rows, PAGE):
+            use.unasked += len(settled)
+            if use.unasked > PATIENCE * max(self.rows, FEW):
                 del self._shelves[signature], self._uses[signature]  # asked again, it starts over
             else:
                 shelf.update(settled, first)
@@ -200,7 +212,7 @@ class Past:
         place = None
         for page in self._pages:
             if page.last > rear and page.first <= front:
-                times = int64_view(page.rows.column(self.stream.time_column))
+                times = int64_view(page.rows.column(self._time))
                 start, stop = np.searchsorted(times, (rear, front), side="right").tolist()
                 if stop > start:
                     found.append(page.rows.slice(start, stop - start))
@@ -241,7 +253,7 @@ class Past:
             if count <= 0:
                 break
             place -= page.rows.num_rows
-            stop = int(np.searchsorted(int64_view(page.rows.column(self.stream.time_column)), front, side="right"))
+            stop = int(np.searchsorted(int64_view(page.rows.column(self._time)), front, side="right"))
             start = max(0, stop - count)
             if stop > start:
                 found.append(page.rows.slice(start, stop - start))
@@ -256,7 +268,7 @@ class Past:
     def _places(self, rows: pa.RecordBatch, first: int) -> Rows:
         """Settled rows are in order of time and sequence: their number orders them as their sequence does."""
         count = rows.num_rows
-        times = int64_view(rows.column(self.stream.time_column))
+        times = int64_view(rows.column(self._time))
         return Rows(times, np.full(count, self._partition, np.int32), np.arange(first, first + count))
 
     def _planned(self, lookup: Lookup, *others: Shelf | None) -> Shelf:
@@ -281,7 +293,8 @@ class Past:
             last = first + page.rows.num_rows
             if first < stop and last > use.made:
                 skip = max(0, use.made - first)
-                shelf.update(page.rows.slice(skip, min(last, stop) - first - skip), first + skip)
+                rows = page.rows.slice(skip, min(last, stop) - first - skip)
+                shelf.update(Settled.of(rows, self._time), first + skip)
             first = last
         use.made = stop
         if stop < end:
@@ -292,27 +305,30 @@ class Past:
         shelf.has_room = self._has_room(self.size_bytes)
         return shelf
 
-    def _append(self, settled: pa.RecordBatch) -> None:
-        times = int64_view(settled.column(self.stream.time_column))
-        first = int(times[0])
-        self.rows += settled.num_rows
-        while self._pages and self._pages[-1].rows.num_rows <= min(PAGE, 2 * settled.num_rows):
-            page = self._pages.pop()
+    def _append(self, piece: Piece) -> None:
+        """Keep settled rows: with those of the same batch that were kept before, or as a page of their own."""
+        while self._pages:
+            page = self._pages[-1]
+            joined = page.piece.joined(piece)
+            if joined is None:
+                if page.rows.num_rows > min(PAGE, 2 * piece.length):
+                    break
+                joined = Piece.of(concat([page.rows, piece.rows]))
             self._page_bytes -= page.rows.nbytes
-            settled, first = concat([page.rows, settled]), page.first
-        self._pages.append(_Page(settled, first, int(times[-1])))
-        self._page_bytes += settled.nbytes
+            self._pages.pop()
+            piece = joined
+        kept = _Page(piece, self._time)
+        self._pages.append(kept)
+        self._page_bytes += kept.rows.nbytes
 
     def release(self, instant: Instant) -> None:
         """Rows at or before an instant are not asked for any more. What is not settled yet is dropped another time."""
-        before = self._horizon
         while self._pages and self._pages[0].last <= instant:
             self._drop()
-        self._forget(before)
+        self._forget()
 
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
-        before = self._horizon
         # Time ends with the last row where a partition is sealed.
         oldest = min(self.watermark, self._pages[-1].last) - self._retain.time
         while self._pages and self._pages[0].last <= oldest:
@@ -330,19 +346,22 @@ class Past:
                 self._drop()
         for shelf in self._shelves.values():
             shelf.has_room = self._has_room(size)
-        self._forget(before)
+        self._forget()
 
-    def _forget(self, before: Instant) -> None:
-        """Let the shelves forget what was dropped since the horizon was at ``before``."""
-        if self._horizon > before:
-            for signature, shelf in list(self._shelves.items()):
-                shelf.forget(self._horizon)
-                if shelf.is_crowded:  # the next lookups make it anew, of the keys that there are
-                    del self._shelves[signature]
+    def _forget(self) -> None:
+        """Let the shelves forget what was dropped, once it is much: they go through all their keys for it."""
+        if self._to_forget <= min(FEW, self.rows // 8):
+            return
+        self._to_forget = 0
+        for signature, shelf in list(self._shelves.items()):
+            shelf.forget(self._horizon)
+            if shelf.is_crowded:  # the next lookups make it anew, of the keys that there are
+                del self._shelves[signature]
 
     def _drop(self) -> None:
         page = self._pages.popleft()
         self._dropped += page.rows.num_rows
+        self._to_forget += page.rows.num_rows
         self.rows -= page.rows.num_rows
         self._page_bytes -= page.rows.nbytes
         self._horizon = max(self._horizon, page.last)

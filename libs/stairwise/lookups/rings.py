@@ -45,7 +45,7 @@ class Rings:
             np.minimum(candidate, last, out=candidate)  # a ring that is empty stays before its first position
             slot = candidate & self.mask
             slot += self.start
-            np.putmask(before, column.take(slot) <= bound, candidate)
+            np.putmask(before, column.take(slot, mode="clip") <= bound, candidate)
         return before + 1
 
 

@@ -11,9 +11,9 @@ source      seed 004 section 3.2, figure 6
 A column is what is summed: the values themselves, the non-NULLs, one limb of a double (``aggregates.limbs``).
 Columns come on demand: before the first value that needs it, a column was zero all along.
 
-    position     first                    end
-    holds        sum of all before first  sum of all there ever was
-    f(l, r)      column[r] − column[l]
+    position     first − 1                first           end − 1
+    holds        sum of all before first  that and first  sum of all there ever was
+    f(l, r)      column[r − 1] − column[l − 1]
 
 Sums run modulo 2^64. A difference is exact as long as the sum over the interval itself fits, and digits are below
 2^32, so intervals of up to 2^31 rows are exact however long the stream has been running: nothing drifts.
@@ -44,11 +44,13 @@ class RunningIntervals:
 
     def __init__(self) -> None:
         self._columns: dict[Column, Ints] = {}
+        self._last: dict[Column, Ints] = {}
+        """Of each key, the sum of all there ever was."""
         self._size = 0
 
     @property
     def size_bytes(self) -> int:
-        return sum(column.nbytes for column in self._columns.values())
+        return sum(column.nbytes for kept in (self._columns, self._last) for column in kept.values())
 
     def move(self, move: Move) -> None:
         self._size = move.size
@@ -59,27 +61,28 @@ class RunningIntervals:
         """Add a batch: for each column the value of every row, in the order of the batch. A column left out is zero."""
         if not len(arrivals):
             return
-        for name in values.keys() - self._columns.keys():
-            self._columns[name] = grown(_NONE, self._size)
+        for name in values:
+            if name not in self._columns:
+                self._columns[name] = grown(_NONE, self._size)
+                self._last[name] = _NONE
         for name, column in self._columns.items():
+            last = self._last[name]
+            if len(last) < arrivals.keys:
+                last = self._last[name] = grown(last, 1 << (arrivals.keys - 1).bit_length())
             given = values.get(name)
-            if given is None:
-                column[arrivals.next_slot] = column[arrivals.run_slot].take(arrivals.run_of)
-                continue
-            total = np.empty(len(given) + 1, np.int64)
-            total[0] = 0
-            np.cumsum(arrivals.arranged(given), out=total[1:])
-            before = column[arrivals.run_slot] - total[arrivals.run]
-            total[1:] += before.take(arrivals.run_of)
-            column[arrivals.next_slot] = total[1:]
+            arrivals.run_on(np.zeros(len(arrivals), np.int64) if given is None else given, column, last)
 
     def lookup(self, intervals: Intervals) -> dict[Column, Ints]:
         """The sum of each column over each interval."""
         if not self._columns:
             return {}
-        left, right = intervals.ends
-        return {name: column[right] - column[left] for name, column in self._columns.items()}
+        left, right = intervals.edges
+        found = {}
+        for name, column in self._columns.items():
+            found[name] = sums = column.take(right, mode="clip")
+            sums -= column.take(left, mode="clip")
+        return found
 
     def between(self, left: int, right: int) -> dict[Column, int]:
-        """The sum of each column between two slots of one key, modulo 2^64."""
+        """The sum of each column after one slot of a key and up to another, modulo 2^64."""
         return {name: int(column[right]) - int(column[left]) for name, column in self._columns.items()}

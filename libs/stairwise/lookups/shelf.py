@@ -24,6 +24,7 @@ from stairwise.lookups.contract import Arrivals, Intervals, Structure
 from stairwise.lookups.count_filter import CountFilter
 from stairwise.lookups.extreme_filter import ExtremeFilter
 from stairwise.lookups.extreme_intervals import ExtremeIntervals
+from stairwise.lookups.pieces import Settled
 from stairwise.lookups.row_index import RowIndex
 from stairwise.lookups.running_intervals import RunningIntervals
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
@@ -100,16 +101,17 @@ class Shelf:
             return False
         return self.is_indexed if lookup.must_look_through else self.needs.issuperset(lookup.needs)
 
-    def update(self, rows: pa.RecordBatch, first: int) -> None:
+    def update(self, rows: Settled, first: int) -> None:
         """Rows in stream order, later than all before; ``first`` is the number of the first of them."""
-        numbers = np.arange(first, first + rows.num_rows)
+        numbers = np.arange(first, first + len(rows))
         if self._signature.where is not None:
-            keep = selects(self._signature.where, rows.columns, rows.num_rows, Faults())
-            rows, numbers = (rows, numbers) if keep.all() else (rows.filter(pa.array(keep)), numbers[keep])
-        if not rows.num_rows:
+            keep = selects(self._signature.where, rows.columns, len(rows), Faults())
+            if not keep.all():
+                rows, numbers = rows.filtered(keep), numbers[keep]
+        if not len(rows):
             return
-        times = int64_view(rows.column(self._stream.time_column))
-        number = self._table.numbers(self._key_columns(rows), rows.num_rows)
+        times = rows.times
+        number = self._table.numbers(self._key_columns(rows), len(rows))
         arrivals = self._substreams.add(number, times, len(self._table))
         arguments: dict[Expr, pa.Array] = {}
         for need in self.needs:
@@ -170,8 +172,8 @@ class Shelf:
                 found = self._extreme_filters[bound.function, bound.args].lookup(rear, front, _below(bound))
         return self.active(rear) if found is None else found
 
-    def spans(self, number: Ints, rear: Ints, front: Ints) -> Intervals:
-        return self._substreams.by_time(number, rear, front)
+    def spans(self, number: Ints, rear: Ints, front: Instant) -> Intervals:
+        return self._substreams.up_to(number, rear, front)
 
     def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
         """Add what the structures give for one key; all needs are sums."""
@@ -205,13 +207,13 @@ class Shelf:
     def key_columns(self, number: Ints) -> list[pa.Array]:
         return self._table.columns(number) if self._signature.keys else []
 
-    def _key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        keys = (evaluate(key, rows.columns, rows.num_rows, Faults()) for key in self._signature.keys)
+    def _key_columns(self, rows: Settled) -> list[pa.Array]:
+        keys = (evaluate(key, rows.columns, len(rows), Faults()) for key in self._signature.keys)
         return [canonical_column(key) for key in keys]
 
-    def _argument(self, known: dict[Expr, pa.Array], expr: Expr, rows: pa.RecordBatch) -> pa.Array:
+    def _argument(self, known: dict[Expr, pa.Array], expr: Expr, rows: Settled) -> pa.Array:
         if expr not in known:
-            known[expr] = evaluate(expr, rows.columns, rows.num_rows, Faults())
+            known[expr] = evaluate(expr, rows.columns, len(rows), Faults())
         return known[expr]
 
     def _add(self, need: Need, arrivals: Arrivals, args: list[pa.Array]) -> None:

@@ -137,6 +137,12 @@ class Lookup:
         return self.select.having is None and all(need.family in INTEGER_FAMILIES for need in self.needs)
 
     @cached_property
+    def is_counted(self) -> bool:
+        """Only COUNT, and SUM of BIGINT: what running sums give needs nothing done to it."""
+        integers = all(need.family in INTEGER_FAMILIES for need in self.needs)
+        return integers and all(a.function in ("COUNT", "SUM") for a in self.select.aggregates)
+
+    @cached_property
     def need_of(self) -> tuple[int, ...]:
         """Which of the needs each aggregate is made of."""
         return tuple(self.needs.index(_need_of(aggregate)) for aggregate in self.select.aggregates)

@@ -20,19 +20,23 @@ all keys move together.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
 
 from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
-from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Structure, grown, moved, spread
+from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Runs, Structure, grown, moved, spread
 from stairwise.lookups.rings import Rings, rank_of
 from stairwise.schema import DAWN, Instant
 
 _NONE: Ints = np.empty(0, np.int64)
 _ZERO: Ints = np.zeros(1, np.int64)
-_ALL = slice(None)
+_RECENT = 4
+"""Batches that are remembered as they came."""
+_MANY = 8
+"""To count for so many keys costs what a search for one does."""
 
 
 class Substreams:
@@ -44,9 +48,16 @@ class Substreams:
         self._used = 0
         """Slots that were given out, to rings that are still in use or not."""
         self._start = _NONE
-        self._capacity = _NONE
+        self._mask = _NONE
+        """The size of each key's ring, less one."""
+        self._one_mask: int | None = None
+        """The same where all rings have one size, as they have with keys that are about as frequent as each other."""
         self._first = _NONE
         self._end = _NONE
+        self._recent: deque[tuple[Ints, Ints]] = deque(maxlen=_RECENT)
+        """The times and keys of the batches that came last."""
+        self._until: tuple[Instant, Ints] | None = None
+        """An instant, and the position after the last row of each key up to it."""
         self._horizon = DAWN
         """At or below it rows need not be kept."""
         self.newest: Instant = DAWN
@@ -66,62 +77,70 @@ class Substreams:
 
     @property
     def size_bytes(self) -> int:
-        return self._times.nbytes + 4 * self._start.nbytes + sum(s.size_bytes for s in self._structures)
+        recent = sum(times.nbytes + key.nbytes for times, key in self._recent)
+        return self._times.nbytes + recent + 4 * self._start.nbytes + sum(s.size_bytes for s in self._structures)
 
     def add(self, key: Ints, times: Ints, keys: int) -> Arrivals:
         """Give rows their places: ``key`` is each row's number, of ``keys`` that there are now."""
         self.know(keys)
-        order, run_key, run, length, run_of = self._runs(key)
+        order, run_of, runs, length = self._runs(key)
+        first = self._end if runs.key is None else self._end[runs.key]
+        end = first + length
         if len(times):
-            self._make_room(run_key, length)
+            self._make_room(runs.key, length, end)
             self.newest = max(self.newest, int(times[-1]))
-        begin, start, mask = self._end[run_key], self._start[run_key], self._capacity[run_key] - 1
-        position = (begin - run).take(run_of)
-        position += grouped.numbers_below(len(times))
-        start_of, mask_of = start.take(run_of), mask.take(run_of)
-        slot = position & mask_of
-        slot += start_of
-        next_slot = position + 1
-        next_slot &= mask_of
-        next_slot += start_of
-        run_slot = start + (begin & mask)
-        self._times[slot] = times if order is None else times[order]
-        self._end[run_key] += length
-        return Arrivals(order, position, slot, next_slot, mask_of, run, length, run_key, run_slot, run_of)
+        start, mask = self._start, self._mask
+        if runs.key is not None:
+            start, mask = start[runs.key], mask[runs.key]
+        slot = (first - runs.begin).take(run_of, mode="clip")
+        slot += grouped.numbers_below(len(times))
+        slot &= mask.take(run_of, mode="clip") if self._one_mask is None else self._one_mask
+        slot += start.take(run_of, mode="clip")
+        self._times[slot] = times if order is None else times.take(order, mode="clip")
+        if runs.key is None:
+            self._end = end
+        else:
+            self._end[runs.key] = end
+        self._recent.append((times, key))
+        self._until = None
+        return Arrivals(order, slot, run_of, runs, first, start, mask, self.keys)
 
     def know(self, keys: int) -> None:
         """New keys get their first ring. Slots are given out once between two moves of all: a new ring holds zeros."""
         new = keys - self.keys
         if new <= 0:
             return
-        self._start, self._capacity, self._first, self._end = (
-            grown(column, keys) for column in (self._start, self._capacity, self._first, self._end)
+        self._start, self._mask, self._first, self._end = (
+            grown(column, keys) for column in (self._start, self._mask, self._first, self._end)
         )
-        fresh = np.arange(keys - new, keys)
-        self._capacity[fresh] = SMALLEST
-        self._start[fresh] = self._allot(self._capacity[fresh])
+        self._until = None
+        self._mask[-new:] = SMALLEST - 1
+        self._start[-new:] = self._allot(np.full(new, SMALLEST))
         self._tell(Move.to_size(len(self._times)))
 
-    def _runs(self, key: Ints) -> tuple[Ints | None, Ints | slice, Ints, Ints, Ints]:
-        """The rows by key; the keys, where each one's rows begin and how many they are; the run of each row.
+    def _runs(self, key: Ints) -> tuple[Ints | None, Ints, Runs, Ints]:
+        """The rows by key, the run of each, the runs and their lengths.
 
         Where keys are few, all of them have a run, perhaps an empty one: counting is cheaper than finding out.
         """
         if self.keys == 1:
-            return None, _ALL, _ZERO, np.array([len(key)]), np.zeros(len(key), np.int64)
+            length = np.array([len(key)])
+            return None, np.zeros(len(key), np.int64), Runs(None, _ZERO, length), length
         order, by_key = grouped.sorted_codes(key, self.keys)
         if self.keys <= len(key):
             length = np.bincount(key, minlength=self.keys)
-            return order, _ALL, np.cumsum(length) - length, length, by_key
-        run = grouped.run_starts(by_key)
-        length = np.diff(run, append=len(key))
-        return order, by_key[run], run, length, np.repeat(np.arange(len(run)), length)
+            end = length.cumsum()
+            return order, by_key, Runs(None, end - length, end), length
+        begin = grouped.run_starts(by_key)
+        end = np.append(begin[1:], len(key))
+        length = end - begin
+        return order, np.repeat(np.arange(len(begin)), length), Runs(by_key[begin], begin, end), length
 
     def forget(self, horizon: Instant) -> None:
         """No lookup reaches to or below ``horizon`` any more. Memory is given back when much of it can be."""
         self._horizon = max(self._horizon, horizon)
-        every = np.arange(self.keys)
-        self._first = self._rank(every, np.full(self.keys, self._horizon))
+        rings = Rings(self._start, self._mask, self._first, self._end)
+        self._first = rings.rank(self._times, np.full(self.keys, self._horizon))
         if self._used > 16 * SMALLEST and len(self) * 8 < self._used:
             self._compact()
 
@@ -140,16 +159,47 @@ class Substreams:
         right = rings.rank(self._times, front)
         return Intervals(key, left, np.maximum(left, right), rings.start, rings.mask)
 
+    def up_to(self, key: Ints, rear: Ints, front: Instant) -> Intervals:
+        """The same where all windows end together, as they do in most lookups."""
+        rings = self.rings(key)
+        left = rings.rank(self._times, rear)
+        if front >= self.newest:
+            right = rings.end
+        elif (ends := self._ends_at(front, len(key))) is not None:
+            right = ends.take(key)
+        else:
+            right = rings.rank(self._times, np.full(len(key), front))
+        return Intervals(key, left, np.maximum(left, right), rings.start, rings.mask)
+
+    def _ends_at(self, front: Instant, asked: int) -> Ints | None:
+        """The position after the last row of each key up to an instant not long past, by counting those after it.
+
+        A partition that is ahead of others is asked for the same instant until its next batch. None where a search for
+        the keys that are asked is cheaper, or has to be.
+        """
+        if self._until is not None and self._until[0] == front:
+            return self._until[1]
+        if _MANY * asked < self.keys:
+            return None
+        ends = self._end
+        for times, key in reversed(self._recent):
+            passed = int(times.searchsorted(front, side="right"))
+            ends = ends - np.bincount(key[passed:], minlength=self.keys)
+            if passed:
+                self._until = front, ends
+                return ends
+        return None
+
     def span_of(self, key: int, rear: Instant, front: Instant) -> tuple[int, int, int]:
-        """Of one key: the slots of the first row after ``rear`` and of the one after ``front``; the rows between.
+        """Of one key: the slots of the last row up to ``rear`` and of the last up to ``front``; the rows between.
 
         What ``by_time`` does for many: arrays of length one cost more than the search.
         """
-        start, mask = int(self._start[key]), int(self._capacity[key]) - 1
+        start, mask = int(self._start[key]), int(self._mask[key])
         first, end = int(self._first[key]), int(self._end[key])
         left = rank_of(self._times, start, mask, first, end, rear)
         right = end if front >= self.newest else max(left, rank_of(self._times, start, mask, first, end, front))
-        return start + (left & mask), start + (right & mask), right - left
+        return start + (left - 1 & mask), start + (right - 1 & mask), right - left
 
     def by_rows(self, key: Ints, rows: Ints, skip: Ints) -> Intervals:
         """The last ``rows`` rows of each key after leaving out its ``skip`` newest."""
@@ -174,45 +224,45 @@ class Substreams:
         begin, length = self._first, self._end - self._first
         run_of = np.repeat(np.arange(self.keys), length)
         position = spread(begin, length)
-        start_of, mask = self._start.take(run_of), (self._capacity - 1).take(run_of)
-        slot, next_slot = start_of + (position & mask), start_of + (position + 1 & mask)
-        run_slot = self._start + (begin & (self._capacity - 1))
-        run = np.cumsum(length) - length
-        return Arrivals(None, position, slot, next_slot, mask, run, length, _ALL, run_slot, run_of)
+        slot = self._start.take(run_of) + (position & self._mask.take(run_of))
+        end = length.cumsum()
+        runs = Runs(None, end - length, end)
+        return Arrivals(None, slot, run_of, runs, begin, self._start, self._mask, self.keys)
 
-    def rings(self, key: Ints, *, after_last: bool = False) -> Rings:
-        """The rings of keys, for searches; with the position after the last row, if that is asked for."""
-        end = self._end[key] + 1 if after_last else self._end[key]
-        return Rings(self._start[key], self._capacity[key] - 1, self._first[key], end)
+    def rings(self, key: Ints, *, before_first: bool = False) -> Rings:
+        """The rings of keys, for searches; with the position before the first row, if that is asked for."""
+        first = self._first[key] - 1 if before_first else self._first[key]
+        return Rings(self._start[key], self._mask[key], first, self._end[key])
 
     def _intervals(self, key: Ints, left: Ints, right: Ints) -> Intervals:
-        return Intervals(key, left, right, self._start[key], self._capacity[key] - 1)
+        return Intervals(key, left, right, self._start[key], self._mask[key])
 
     def _rank(self, key: Ints, instant: Ints) -> Ints:
         """The position after the last row of each key at or before an instant."""
         return self.rings(key).rank(self._times, instant)
 
     def _slots(self, key: Ints, position: Ints) -> Ints:
-        return self._start[key] + (position & (self._capacity[key] - 1))
+        return self._start[key] + (position & self._mask[key])
 
-    def _make_room(self, keys: Ints | slice, rows: Ints) -> None:
-        """One slot more than there are rows: the position after the last has one too."""
-        full = self._end[keys] + rows - self._first[keys] >= self._capacity[keys]
-        if not full.any():
+    def _make_room(self, keys: Ints | None, rows: Ints, end: Ints) -> None:
+        """For so many rows more of these keys, up to ``end``; the position before a key's first row has a slot too."""
+        first, mask = (self._first, self._mask) if keys is None else (self._first[keys], self._mask[keys])
+        full = end - first > mask
+        if not np.count_nonzero(full):
             return
-        key, rows = np.arange(self.keys)[keys][full], rows[full]
+        key, rows = np.flatnonzero(full) if keys is None else keys[full], rows[full]
         if self._horizon > DAWN:
             self._first[key] = self._rank(key, np.full(len(key), self._horizon))
         needed = self._end[key] + rows - self._first[key] + 1
-        crowded = _roomy(needed) > self._capacity[key]
+        crowded = _roomy(needed) > self._mask[key] + 1
         if not crowded.any():
             return
         key, needed = key[crowded], needed[crowded]
         capacity = _roomy(needed)
-        if self._used > 4 * int(self._capacity.sum() + capacity.sum()):
+        if self._used > 4 * int((self._mask + 1).sum() + capacity.sum()):
             self._compact()
         sources, positions, masks = self._kept(key)
-        self._capacity[key] = capacity
+        self._mask[key] = capacity - 1
         self._start[key] = self._allot(capacity)
         targets, _, _ = self._kept(key)
         self._tell(Move(sources, targets, positions, masks, len(self._times), fresh=False))
@@ -222,25 +272,28 @@ class Substreams:
         every = np.arange(self.keys)
         sources, positions, masks = self._kept(every)
         self._used = 0
-        self._capacity = np.maximum(_roomy(self._end - self._first + 1), SMALLEST)
+        capacity = np.maximum(_roomy(self._end - self._first + 1), SMALLEST)
+        self._mask = capacity - 1
         old = self._times
         self._times = _NONE
-        self._start = self._allot(self._capacity)
+        self._start = self._allot(capacity)
         size = len(self._times)
         self._times = old
         targets, _, smaller = self._kept(every)
         self._tell(Move(sources, targets, positions, np.minimum(masks, smaller), size, fresh=True))
 
     def _tell(self, move: Move) -> None:
+        self._one_mask = int(self._mask[0]) if (self._mask == self._mask[0]).all() else None
         self._times = moved(self._times, move)
         for structure in self._structures:
             structure.move(move)
 
     def _kept(self, key: Ints) -> tuple[Ints, Ints, Ints]:
-        """The slots, positions and masks of all that is kept of these keys, and of the position after it."""
-        length = self._end[key] - self._first[key] + 1
-        position = spread(self._first[key], length)
-        mask = np.repeat(self._capacity[key] - 1, length)
+        """The slots, positions and masks of all that is kept of these keys, and of the position before it."""
+        before = self._first[key] - 1
+        length = self._end[key] - before
+        position = spread(before, length)
+        mask = np.repeat(self._mask[key], length)
         return np.repeat(self._start[key], length) + (position & mask), position, mask
 
     def _allot(self, capacity: Ints) -> Ints:

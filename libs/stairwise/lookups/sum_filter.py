@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from stairwise.expressions.views import Floats, Ints
-from stairwise.lookups.contract import Arrivals, Move, moved
+from stairwise.lookups.contract import Arrivals, Move, grown, moved
 from stairwise.lookups.count_filter import MOST_LEVELS
 from stairwise.lookups.levels import FINE, Level, level_for
 from stairwise.lookups.sorted_runs import SortedRuns
@@ -47,6 +47,8 @@ class SumFilter:
     def __init__(self, p: int = FINE) -> None:
         self._p = p
         self._running = _NONE
+        self._last = _NONE
+        """Of each key, the sum of all there ever was."""
         self._added = 0.0
         """All units of all keys: no running sum is larger."""
         self._unit = 1.0
@@ -57,7 +59,7 @@ class SumFilter:
 
     @property
     def size_bytes(self) -> int:
-        return self._running.nbytes + sum(level.size_bytes for level in self._levels.values())
+        return self._running.nbytes + self._last.nbytes + sum(level.size_bytes for level in self._levels.values())
 
     def move(self, move: Move) -> None:
         self._running = moved(self._running, move)
@@ -70,11 +72,9 @@ class SumFilter:
         if units is None:
             self._give_up()
             return
-        total = np.zeros(len(units) + 1, np.int64)
-        np.cumsum(arrivals.arranged(units), out=total[1:])
-        before = self._running[arrivals.run_slot] - total[arrivals.run]
-        total[1:] += before.take(arrivals.run_of)
-        self._running[arrivals.next_slot] = total[1:]
+        if len(self._last) < arrivals.keys:
+            self._last = grown(self._last, 1 << (arrivals.keys - 1).bit_length())
+        arrivals.run_on(units, self._running, self._last)
         self._added += float(units.sum(dtype=np.float64))
         if self._added > _MOST:
             self._give_up()
@@ -120,12 +120,10 @@ class SumFilter:
 
     def _put(self, substreams: Substreams, level: Level, runs: SortedRuns, key: Ints) -> None:
         whole = substreams.whole(key)
-        rings = substreams.rings(key, after_last=True)
-        mark = level.marks(self._running[whole.slots(whole.right)])
-        # Position q of the running sums is what was there before row q: the mark is in the row before the first
-        # position at which they have reached it.
-        reached = rings.rank(self._running, mark - 1)
-        row = reached - 1
+        rings = substreams.rings(key, before_first=True)
+        mark = level.marks(self._running[whole.slots(whole.right - 1)])
+        # The mark is in the first row at which they have reached it; if they had before the first, in none.
+        row = rings.rank(self._running, mark - 1)
         kept = (mark > 0) & (row >= whole.left)
         time = substreams.times(key, np.maximum(row, whole.left))
         runs.put(key, np.where(kept, time, DAWN), substreams.keys)

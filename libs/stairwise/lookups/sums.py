@@ -63,7 +63,7 @@ def partial_columns(family: str, rows: Ints, sums: Mapping[Column, Ints]) -> lis
     count = rows - sums[Column(NULLS)] if Column(NULLS) in sums else rows
     columns: list[pa.Array] = [from_numpy(count)]
     if family == "integer sum":
-        columns.append(from_words(_words(sums, len(rows))))
+        columns.append(from_words(words_of(sums, len(rows))))
     elif family != "count":
         parts = (SUM,) if family == "double sum" else (SUM, SQUARES)
         columns += [_limbs(part, sums, len(rows)) for part in parts]
@@ -94,7 +94,7 @@ def _moments(values: pa.Array) -> tuple[limbs.Accumulator, limbs.Accumulator]:
     return total, squares
 
 
-def _words(sums: Mapping[Column, Ints], length: int) -> Words:
+def words_of(sums: Mapping[Column, Ints], length: int) -> Words:
     """Sums of BIGINT in 128 bits."""
     low = huge.from_int64(sums.get(Column(SUM), np.zeros(length, np.int64)))
     high = sums.get(Column(SUM, 1))

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from stairwise.aggregates.limbs import LIMB_BITS
 from stairwise.aggregates.ranks import rank
-from stairwise.expressions.views import Ints
+from stairwise.expressions.views import Ints, from_numpy, from_words
 from stairwise.lookups.running_intervals import Column
 from stairwise.lookups.statement import Need
-from stairwise.lookups.sums import NULLS, SUM, partial_columns
+from stairwise.lookups.sums import NULLS, SUM, partial_columns, words_of
 
 _NULLS, _LOW, _HIGH = Column(NULLS), Column(SUM), Column(SUM, 1)
 
@@ -39,6 +39,12 @@ class Tally:
             values = self.rows - sums[_NULLS] if _NULLS in sums else self.rows
             columns.append(rank(pa.array([], need.args[0].type.arrow)).values(best, values > 0))
         return columns
+
+    def column(self, function: str, need: int) -> pa.Array:
+        """COUNT or SUM of BIGINT from what is needed for it."""
+        sums = self.sums[need]
+        count = self.rows - sums[_NULLS] if _NULLS in sums else self.rows
+        return from_numpy(count) if function == "COUNT" else from_words(words_of(sums, len(count)), count > 0)
 
 
 class Total:

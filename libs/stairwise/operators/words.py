@@ -30,6 +30,9 @@ _Entries = npt.NDArray[np.int32]
 
 _MULTIPLIERS = [np.uint64(m) for m in (0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0xD6E8_FEB8_6659_FD93)]
 _LENGTH_PLACE = np.uint64(56)
+_WORD = 8
+_OWN_BYTES = np.array([(1 << 8 * length) - 1 for length in range(_WORD + 1)], np.uint64)
+"""By length: the bytes of a word that belong to a string that begins there."""
 _NULL_LENGTH = np.uint64(255)
 _FEWEST_BITS = 10
 _SPARE_BITS, _CACHED_BITS = 5, 18
@@ -55,8 +58,10 @@ def is_short(columns: Sequence[pa.Array]) -> Bools:
 def short_words(columns: Sequence[pa.Array]) -> list[Words] | None:
     """The words of each row's key; None where one has a longer string."""
     for column in columns:
-        if pa.types.is_string(column.type) and len(column) and np.diff(_offsets(column)).max() > LONGEST:
-            return None
+        if pa.types.is_string(column.type) and len(column):
+            offsets = _offsets(column)
+            if (offsets[1:] - offsets[:-1]).max() > LONGEST:
+                return None
     return words_of(columns)
 
 
@@ -97,8 +102,12 @@ def _width(types: Sequence[pa.DataType]) -> int:
 def _string_words(strings: pa.Array, valid: Bools | None) -> list[Words]:
     if len(strings) == 0:
         return [np.empty(0, np.uint64), np.empty(0, np.uint64)]
-    lengths = np.diff(_offsets(strings))
-    sealed = lengths.astype(np.uint64) << _LENGTH_PLACE
+    offsets = _offsets(strings)
+    lengths = offsets[1:] - offsets[:-1]
+    sealed = lengths.astype(np.uint64)
+    sealed <<= _LENGTH_PLACE
+    if valid is None and lengths.max() <= _WORD:
+        return [_single_words(strings, offsets, lengths), sealed]
     if valid is None and (lengths == lengths[0]).all():
         first, last = _padded_alike(strings, int(lengths[0]))
     elif valid is None:
@@ -110,6 +119,19 @@ def _string_words(strings: pa.Array, valid: Bools | None) -> list[Words]:
         sealed = np.where(valid, sealed, _NULL_LENGTH << _LENGTH_PLACE)
     last |= sealed
     return [first, last]
+
+
+def _single_words(strings: pa.Array, offsets: np.ndarray, lengths: np.ndarray) -> Words:
+    """Strings of at most a word: each is read where it lies, with what follows, which is masked out."""
+    start, stop = int(offsets[0]), int(offsets[-1])
+    octets = np.zeros(stop - start + _WORD, np.uint8)
+    if stop > start:
+        octets[:-_WORD] = np.frombuffer(strings.buffers()[2], np.uint8, stop - start, start)
+    at = offsets[:-1].astype(np.int64)
+    at -= start
+    words: Words = np.ndarray((stop - start + 1,), np.uint64, octets, strides=(1,))[at]
+    words &= _OWN_BYTES.take(lengths)
+    return words
 
 
 def _padded(strings: pa.Array) -> Words:
@@ -214,7 +236,7 @@ class WordTable:
     def _equal(self, entry: _Entries, words: Sequence[Words]) -> Bools:
         equal: Bools = entry >= 0
         for known, column in zip(self._known, words, strict=True):
-            equal &= known.take(entry, mode="wrap") == column
+            equal &= known.take(entry, mode="clip") == column
         return equal
 
     def _slot(self, words: Sequence[Words]) -> Ints:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stairwise.lookups.pieces import Settled
 from stairwise.lookups.reorder import ReorderBuffer
 from stairwise.schema import DUSK, Column, Stream, Type
 
@@ -20,8 +21,11 @@ def batch(rows: list[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema)
 
 
-def rows_of(found: pa.RecordBatch) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+def rows_of(found: Settled) -> list[Row]:
+    rows = [row for piece in found.pieces for row in zip(*(c.to_pylist() for c in piece.rows.columns), strict=True)]
+    assert [time for time, _ in rows] == found.times.tolist()
+    assert not rows or found.ints(1).tolist() == found.column(1).to_pylist() == [number for _, number in rows]
+    return rows
 
 
 def add(buffer: ReorderBuffer, rows: pa.RecordBatch, watermark: int) -> list[Row]:
