@@ -6,6 +6,7 @@ Ends with exit code 1 and their names if a panel of a dashboard has no data.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main() -> int:
     if browser is None or prometheus is None or not has_zipkin():
         print("needed: chromium (apt-get install chromium), Prometheus (make tools), Zipkin (make tracing)")
         return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever ends this, nothing is left running
     TARGET.mkdir(exist_ok=True)
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
