@@ -58,6 +58,14 @@ class Release:
     def pods(self) -> dict[str, dict[str, Any]]:
         return {pod["metadata"]["name"]: pod for pod in self.objects("pods")}
 
+    def events(self, reason: str) -> dict[str, list[str]]:
+        """What Kubernetes has said for a reason, by the pod that it is about."""
+        found = json.loads(self.plane.kubectl("get", "events", f"--field-selector=reason={reason}", "--output=json"))
+        said: dict[str, list[str]] = {}
+        for event in found["items"]:
+            said.setdefault(event["involvedObject"]["name"], []).append(event["message"])
+        return said
+
     def address(self, service: str) -> str:
         path = "{.spec.clusterIP}:{.spec.ports[0].port}"
         return self.plane.kubectl("get", "service", f"{NAME}-stairwise-{service}", f"--output=jsonpath={path}")

@@ -149,13 +149,15 @@ def test_pods_without_kafka_say_so_and_recover(release: Release, subscriber: Sub
         pods = release.pods()
         ready = [pod["status"].get("containerStatuses", [{}])[0].get("ready", False) for pod in pods.values()]
         logs = [release.plane.kubectl("logs", name, check=False) for name in pods]
-        return len(pods) == len(WORKLOADS) - 1 and not any(ready) and all("does not answer" in log for log in logs)
+        unhealthy = release.events("Unhealthy")
+        return (
+            len(pods) == len(WORKLOADS) - 1
+            and not any(ready)
+            and all("does not answer" in log for log in logs)
+            and all(any("NOT_SERVING" in said for said in unhealthy.get(name, [])) for name in pods)
+        )
 
     wait_for(say_so, "every pod says that Kafka does not answer", within=300)
-    unhealthy = release.plane.kubectl(
-        "get", "events", "--field-selector=reason=Unhealthy", "--output=jsonpath={..message}"
-    )
-    assert "NOT_SERVING" in unhealthy
     release.plane.kubectl("scale", broker, "--replicas=1")
     await_ready(release)
     subscriber.publish()
