@@ -76,7 +76,7 @@ def _lines(place: Axes, panel: Panel, series: list[Series]) -> None:
     place.set_ylim(0, max(max(each.values) for each in series) * 1.1 or 1)
     place.yaxis.set_major_locator(MaxNLocator(5))
     place.yaxis.set_major_formatter(FuncFormatter(lambda value, _: UNITS[panel.unit](value)))
-    place.xaxis.set_major_locator(AutoDateLocator(maxticks=5))
+    place.xaxis.set_major_locator(AutoDateLocator(minticks=2, maxticks=7))
     place.xaxis.set_major_formatter(DateFormatter("%H:%M:%S"))
     place.tick_params(labelsize=8)
     place.grid(alpha=0.25)
