@@ -14,7 +14,7 @@ OF_THE_REST := $(filter-out $(OF_READERS),$(wildcard tests/integration/test_*.py
 export HYPOTHESIS_PROFILE ?= default
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-beside test-fast test-long test-chart test-cluster kubernetes images dashboards lint typecheck layers check format bench protos lock clean
+.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-beside test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers check format bench protos lock clean
 
 help: ## this help
 	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
@@ -117,6 +117,9 @@ images: ## the images, with docker, podman or buildah (TAG=..., REPOSITORY=...)
 
 dashboards: $(STAMPS)/python ## write the Grafana dashboards into the chart again
 	@$(BIN)/python -m deploy.dashboards
+
+screenshots: setup tracing tools ## the pictures of docs/operations.md, of the demo at work (needs chromium; 5 minutes)
+	@$(BIN)/python -m tests.screenshots
 
 lint: $(STAMPS)/python ## style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

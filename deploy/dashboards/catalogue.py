@@ -198,7 +198,7 @@ RESULTS = Dashboard(
         ),
         plot(
             "Subscriptions",
-            "That are served now, by replica; each takes 112.",
+            "That are served now, by replica; each takes STAIRWISE_RESULTS_SUBSCRIPTIONS.",
             ("sum by (instance) (stairwise_results_subscriptions)", "{{instance}}"),
         ),
         plot(

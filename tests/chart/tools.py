@@ -13,10 +13,15 @@ from stairwise.platform.config import SOURCE_TREE
 TOOLS = SOURCE_TREE / ".tools" / "bin"
 
 
-def tool(name: str) -> Path:
-    """The program; the test that needs it is skipped, and says so, where it is not there."""
+def find_tool(name: str) -> Path | None:
     places = f"{TOOLS}:{Path(sys.executable).parent}"
     found = shutil.which(name, path=places) or shutil.which(name)
+    return Path(found) if found is not None else None
+
+
+def tool(name: str) -> Path:
+    """The program; the test that needs it is skipped, and says so, where it is not there."""
+    found = find_tool(name)
     if found is None:
         pytest.skip(f"{name} is not there: make tools")
-    return Path(found)
+    return found

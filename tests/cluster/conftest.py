@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ USER = 10001
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if problems := missing():
         pytest.skip("no cluster can be started here: " + "; ".join(problems))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever ends this, nothing is left running
     with started_control_plane(tmp_path_factory.mktemp("plane")) as plane:
         yield plane
 

@@ -8,6 +8,7 @@ Nothing else is known to it, and everything else does not exist.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -87,6 +88,8 @@ class Names:
             except TimeoutError:
                 continue
             if time.monotonic() - self._read_at > FRESH:
-                self._table = addresses(self._read("services"), self._read("endpoints"))
+                # While the API server does not answer, what it said last is good.
+                with contextlib.suppress(OSError):
+                    self._table = addresses(self._read("services"), self._read("endpoints"))
                 self._read_at = time.monotonic()
             self._socket.sendto(answer(query, self._table), sender)

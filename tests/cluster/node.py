@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,30 +58,40 @@ class Node:
         return self.directory / "containerd.sock"
 
     def ctr(self, *arguments: str, check: bool = True) -> str:
-        return run("ctr", "--address", self.socket, "--namespace", "k8s.io", *arguments, within=300, check=check)
+        return run("ctr", "--address", self.socket, "--namespace", "k8s.io", *arguments, within=600, check=check)
 
     def load(self, image: str) -> None:
         """An image of the builder's, under the same name."""
         archive = self.directory / "image.tar"
         archive.unlink(missing_ok=True)
-        run("buildah", "push", "--quiet", image, f"docker-archive:{archive}:{image}", within=300)
+        run("buildah", "push", "--quiet", image, f"docker-archive:{archive}:{image}", within=600)
         self.ctr("images", "import", str(archive))
         archive.unlink()
 
     def stop(self) -> None:
-        """End every pod, then the programs, and take away what they have left on the machine."""
+        """End every pod, then the programs, and take away what they have left on the machine.
+
+        Each step is taken whatever becomes of those before it; what fails is raised when all are done.
+        """
+        with ExitStack() as steps:  # the last one first
+            steps.callback(traces.check_gone, self.directory)
+            steps.callback(traces.remove_files, self.directory / "containerd", self.directory / "kubelet")
+            steps.callback(traces.remove_chains)
+            steps.callback(traces.remove_groups)
+            steps.callback(traces.remove_mounts, self.directory)
+            steps.callback(traces.end_processes, self.directory)
+            steps.callback(FORWARDING.write_text, self.forwarding)
+            steps.callback(run, "ip", "link", "delete", LINK, check=False)
+            if self.names is not None:
+                steps.callback(self.names.stop)
+            steps.callback(run, BUILT / "bin" / "kube-proxy", "--cleanup", check=False)
+            for each in self.running:
+                steps.callback(each.stop)
+            steps.callback(self._end_pods)
+
+    def _end_pods(self) -> None:
         self.plane.kubectl("delete", "pods", "--all", "--all-namespaces", "--force", "--grace-period=0", check=False)
         wait_for(lambda: not self.ctr("tasks", "list", "--quiet", check=False).strip(), "every container has ended")
-        for each in reversed(self.running):
-            each.stop()
-        run(BUILT / "bin" / "kube-proxy", "--cleanup", check=False)
-        if self.names is not None:
-            self.names.stop()
-        run("ip", "link", "delete", LINK, check=False)
-        FORWARDING.write_text(self.forwarding)
-        traces.remove_mounts(self.directory)
-        traces.remove_groups()
-        traces.remove_chains()
 
 
 @contextmanager

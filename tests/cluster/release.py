@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stairwise.system.ports import free_ports
 from tests.chart.rendering import CHART, HELM
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.programs import run
+from tests.cluster.programs import BUILT, run
 from tests.e2e.conftest import STAIRWISE
 
 NAME = "demo"
@@ -55,6 +58,14 @@ class Release:
     def pods(self) -> dict[str, dict[str, Any]]:
         return {pod["metadata"]["name"]: pod for pod in self.objects("pods")}
 
+    def events(self, reason: str) -> dict[str, list[str]]:
+        """What Kubernetes has said for a reason, by the pod that it is about."""
+        found = json.loads(self.plane.kubectl("get", "events", f"--field-selector=reason={reason}", "--output=json"))
+        said: dict[str, list[str]] = {}
+        for event in found["items"]:
+            said.setdefault(event["involvedObject"]["name"], []).append(event["message"])
+        return said
+
     def address(self, service: str) -> str:
         path = "{.spec.clusterIP}:{.spec.ports[0].port}"
         return self.plane.kubectl("get", "service", f"{NAME}-stairwise-{service}", f"--output=jsonpath={path}")
@@ -72,11 +83,35 @@ class Release:
         """A verb of the command line, in the cluster."""
         return self.plane.kubectl("exec", "--stdin", CLIENT, "--", "stairwise", *arguments, stdin=stdin, within=within)
 
-    def outside(self, *arguments: str) -> subprocess.Popen[str]:
+    @contextmanager
+    def forwarded(self, service: str) -> Iterator[str]:
+        """A port of this machine that kubectl forwards to a Service, as NOTES.txt tells people to do."""
+        (port,) = free_ports(1)
+        remote = self.address(service).rpartition(":")[2]
+        forwarding = subprocess.Popen(
+            [
+                BUILT / "bin" / "kubectl",
+                f"--kubeconfig={self.plane.kubeconfig}",
+                "port-forward",
+                f"service/{NAME}-stairwise-{service}",
+                f"{port}:{remote}",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert forwarding.stdout is not None
+            assert "Forwarding from" in forwarding.stdout.readline()
+            yield f"127.0.0.1:{port}"
+        finally:
+            forwarding.terminate()
+            forwarding.wait(20)
+
+    def outside(self, *arguments: str, results: str | None = None) -> subprocess.Popen[str]:
         """A verb of the command line on this machine, which reaches Services by their addresses."""
         told = {
             "STAIRWISE_REGISTRY": self.address("windows"),
-            "STAIRWISE_RESULTS": self.address("results"),
+            "STAIRWISE_RESULTS": results or self.address("results"),
             "STAIRWISE_BROKERS": "127.0.0.1:1",
             "STAIRWISE_INSECURE": "yes",
         }

@@ -42,10 +42,10 @@ def locally(directory: Path, stream: str, data: str) -> list[str]:
 class Subscriber:
     """A subscription from outside that goes on while the tests disturb what serves it."""
 
-    def __init__(self, release: Release, stream: str) -> None:
+    def __init__(self, release: Release, stream: str, results: str | None = None) -> None:
         self._release, self._stream = release, stream
         self._published = 0
-        self._process = release.outside("subscribe", f"{stream}_q", "--from", "earliest")
+        self._process = release.outside("subscribe", f"{stream}_q", "--from", "earliest", results=results)
 
     def publish(self, count: int = 30, *options: str) -> None:
         self._release.inside("publish", self._stream, "-", *options, stdin=events(self._published, count))
@@ -68,10 +68,14 @@ class Subscriber:
             self._process.wait()
 
 
+def declare(release: Release, stream: str) -> None:
+    release.inside("sql", "-e", DECLARED.format(stream) + f"CREATE QUERY {stream}_q AS {SELECT.format(stream)}")
+
+
 @pytest.fixture
 def subscriber(release: Release, request: pytest.FixtureRequest) -> Iterator[Subscriber]:
     stream = str(request.node.originalname).removeprefix("test_")[:40]
-    release.inside("sql", "-e", DECLARED.format(stream) + f"CREATE QUERY {stream}_q AS {SELECT.format(stream)}")
+    declare(release, stream)
     subscriber = Subscriber(release, stream)
     yield subscriber
     subscriber.stop()
@@ -94,10 +98,17 @@ def test_helm_test_passes(release: Release) -> None:
     assert "Phase:          Succeeded" in release.helm("test", NAME, "--timeout=5m")
 
 
-def test_results_equal_the_local_engine(release: Release, subscriber: Subscriber, tmp_path: Path) -> None:
-    subscriber.publish(100)
-    lines = subscriber.finish()
-    assert lines == locally(tmp_path, "results_equal_the_local_engine", subscriber.data)
+def test_results_over_a_forwarded_port_equal_the_local_engine(release: Release, tmp_path: Path) -> None:
+    declare(release, "forwarded")
+    with release.forwarded("results") as address:
+        subscriber = Subscriber(release, "forwarded", address)
+        try:
+            subscriber.publish(100)
+            lines = subscriber.finish()
+        finally:
+            subscriber.stop()
+    assert len(lines) > 30
+    assert lines == locally(tmp_path, "forwarded", subscriber.data)
 
 
 def test_a_restart_of_everything(release: Release, subscriber: Subscriber, tmp_path: Path) -> None:
@@ -123,6 +134,34 @@ def test_every_pod_killed_once(release: Release, subscriber: Subscriber, tmp_pat
         await_ready(release)
         subscriber.publish()
     assert subscriber.finish() == locally(tmp_path, "every_pod_killed_once", subscriber.data)
+
+
+def test_pods_without_kafka_say_so_and_recover(release: Release, subscriber: Subscriber, tmp_path: Path) -> None:
+    await_ready(release)
+    subscriber.publish()
+    broker = f"statefulset/{NAME}-stairwise-broker"
+    release.plane.kubectl("scale", broker, "--replicas=0")
+    release.plane.kubectl("wait", f"pod/{NAME}-stairwise-broker-0", "--for=delete", "--timeout=120s")
+    for name in release.pods():
+        release.plane.kubectl("delete", "pod", name)
+
+    def say_so() -> bool:
+        pods = release.pods()
+        ready = [pod["status"].get("containerStatuses", [{}])[0].get("ready", False) for pod in pods.values()]
+        logs = [release.plane.kubectl("logs", name, check=False) for name in pods]
+        unhealthy = release.events("Unhealthy")
+        return (
+            len(pods) == len(WORKLOADS) - 1
+            and not any(ready)
+            and all("does not answer" in log for log in logs)
+            and all(any("NOT_SERVING" in said for said in unhealthy.get(name, [])) for name in pods)
+        )
+
+    wait_for(say_so, "every pod says that Kafka does not answer", within=300)
+    release.plane.kubectl("scale", broker, "--replicas=1")
+    await_ready(release)
+    subscriber.publish()
+    assert subscriber.finish() == locally(tmp_path, "pods_without_kafka_say_so_and_recover", subscriber.data)
 
 
 def test_an_upgrade_under_way(release: Release, subscriber: Subscriber, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from deploy.dashboards.catalogue import DASHBOARDS
 from stairwise.platform import config
 from stairwise.platform.config import DEFAULT_PORTS, SOURCE_TREE
 
@@ -27,6 +28,12 @@ def test_the_page_lists_every_variable() -> None:
 def test_the_page_lists_every_port() -> None:
     listed = {name: int(port) for name, port in re.findall(r"^\| (\w+) \| (70\d\d) \|", PAGE, re.MULTILINE)}
     assert listed == DEFAULT_PORTS
+
+
+def test_the_page_shows_a_picture_of_every_dashboard_and_of_a_trace() -> None:
+    shown = re.findall(r"^!\[.*\]\(screenshots/(\w+)\.png\)$", PAGE, re.MULTILINE)
+    assert sorted(shown) == sorted([*(dashboard.name for dashboard in DASHBOARDS), "trace"])
+    assert {path.stem for path in (SOURCE_TREE / "docs" / "screenshots").iterdir()} == set(shown), "make screenshots"
 
 
 @pytest.mark.parametrize("service", DEFAULT_PORTS)

@@ -11,10 +11,14 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 
 from stairwise.errors import StairwiseError
-from stairwise.platform import telemetry
+from stairwise.platform import kafka, telemetry
 from stairwise.platform.config import Settings
+from stairwise.platform.server import Server
 
 log = logging.getLogger(__name__)
+
+ASK_FOR = 3.0
+"""How long Kafka is given for its first answer before it is said to be away, in seconds; then it is asked again."""
 
 
 def run(service: str, body: Callable[[Settings, threading.Event], None]) -> None:
@@ -30,7 +34,9 @@ def run(service: str, body: Callable[[Settings, threading.Event], None]) -> None
     try:
         settings = Settings.from_environment(os.environ, service=service)
         telemetry.start(service, settings.metrics)
-        body(settings, stopping)
+        _await_kafka(settings, stopping)
+        if not stopping.is_set():
+            body(settings, stopping)
     except StairwiseError as error:
         log.error("%s", error)
         raise SystemExit(1) from None
@@ -39,3 +45,19 @@ def run(service: str, body: Callable[[Settings, threading.Event], None]) -> None
         raise SystemExit(1) from None
     finally:
         telemetry.stop()
+
+
+def _await_kafka(settings: Settings, stopping: threading.Event) -> None:
+    """Return when Kafka answers, or when told to stop. Until then health can be asked, and says NOT_SERVING."""
+    admin = kafka.admin(settings.brokers)
+    server: Server | None = None
+    while not stopping.is_set():
+        try:
+            admin.list_topics(timeout=ASK_FOR)
+            break
+        except KafkaException as error:
+            log.warning("Kafka at %s does not answer: %s; trying again", settings.brokers, error.args[0].str())
+        if server is None:
+            server = Server(settings.listen, security=settings.security)
+    if server is not None:
+        server.stop(grace=0)  # the service has its own, on the same port
