@@ -10,7 +10,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # with it, a process sta
 from hypothesis import HealthCheck, settings
 
 _PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("quick", max_examples=8, deadline=None, suppress_health_check=_PATIENT)
+settings.register_profile("quick", max_examples=5, deadline=None, suppress_health_check=_PATIENT)
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=_PATIENT)
 settings.register_profile("long", max_examples=1000, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
