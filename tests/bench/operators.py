@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -232,21 +233,15 @@ def moving_cost(query: Query, partitions: int, reports: int = 30) -> float:
     assert signature is not None
     operator = shared_operator(signature, [query], MemoryStore())
     expansion = shared_expansion(signature, query, operator.life(query.name))
-    streams = sorted({stream.name for stream in query.streams})
-    cpu = 0.0
-    for number, batches in enumerate(moving_rounds(partitions, streams, reports)):
-        begin = time.process_time()
-        for batch in batches:
-            operator.insert(batch)
-        for block in operator.advance_blocks(batches[0].highest):
-            expansion.expand(block)
-        cpu += time.process_time() - begin if number else 0
-    return cpu / (reports * MOVING * len(streams))
+    return cost_of_rows(query, operator, expansion.expand, partitions, reports)
 
 
 def whole_cost(query: Query, partitions: int, reports: int = 2) -> float:
     """The same by whole answers that are compared."""
-    operator, expansion = operator_for(query, MemoryStore()), Expansion(query)
+    return cost_of_rows(query, operator_for(query, MemoryStore()), Expansion(query).expand_block, partitions, reports)
+
+
+def cost_of_rows(query: Query, operator: Any, expand: Callable[[Any], Any], partitions: int, reports: int) -> float:
     streams = sorted({stream.name for stream in query.streams})
     cpu = 0.0
     for number, batches in enumerate(moving_rounds(partitions, streams, reports)):
@@ -254,7 +249,7 @@ def whole_cost(query: Query, partitions: int, reports: int = 2) -> float:
         for batch in batches:
             operator.insert(batch)
         for block in operator.advance_blocks(batches[0].highest):
-            expansion.expand_block(block)
+            expand(block)
         cpu += time.process_time() - begin if number else 0
     return cpu / (reports * MOVING * len(streams))
 

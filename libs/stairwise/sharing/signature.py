@@ -50,6 +50,11 @@ _SYMMETRIC = frozenset({"=", "<>"})
 _FLAT = frozenset({"and", "or"})
 
 
+def _digest(spelled: str) -> str:
+    """A few letters that stand for a text, the same in every process."""
+    return hashlib.sha256(spelled.encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class Signature:
     stream: Stream
@@ -60,7 +65,7 @@ class Signature:
     def name(self) -> str:
         """A short name that is the same in every process: reports carry it."""
         spelled = f"{self.stream.name}/{self.stream.incarnation}/{self.where!r}/{self.keys!r}"
-        return f"{self.stream.name}.{self.stream.incarnation}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+        return f"{self.stream.name}.{self.stream.incarnation}:{_digest(spelled)}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class DistinctSignature:
     @property
     def name(self) -> str:
         spelled = f"distinct/{self.stream.name}/{self.stream.incarnation}/{self.where!r}/{self.keys!r}/{self.lag}"
-        return f"{self.stream.name}.{self.stream.incarnation}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+        return f"{self.stream.name}.{self.stream.incarnation}:{_digest(spelled)}"
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class JoinSignature:
     def name(self) -> str:
         streams = "+".join(f"{stream.name}.{stream.incarnation}" for stream in self.streams)
         spelled = f"join/{streams}/{self.where!r}/{self.columns!r}"
-        return f"{streams}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+        return f"{streams}:{_digest(spelled)}"
 
 
 def join_signature_of(query: Query) -> JoinSignature | None:
@@ -144,7 +149,7 @@ class FlowSignature:
         streams = "+".join(dict.fromkeys(f"{flow.stream.name}.{flow.stream.incarnation}" for flow in self.flows))
         rows = [(flow.where, flow.values, flow.window) for flow in self.flows]
         spelled = f"flow/{streams}/{self.shape}/{rows!r}"
-        return f"{streams}:{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+        return f"{streams}:{_digest(spelled)}"
 
 
 def _rows_of(stream: Stream, where: Expr | None, values: tuple[Expr, ...], window: Window = _ANY_WINDOW) -> Select:
