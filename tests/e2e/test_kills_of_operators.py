@@ -8,7 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from services.operators.segments import RETAINED
 from stairwise.platform import kafka, topics
 from stairwise.platform.plans import PlanReader
 from stairwise.platform.reports import ReportHeaders
+from stairwise.system.processes import session_members
 from tests.e2e.conftest import System, wait_for
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
@@ -94,20 +95,13 @@ def operators(system: System) -> psutil.Process:
 
 
 def kill_a_worker(system: System, chance: random.Random) -> bool:
-    """kill -9 of one of Spark's Python processes; False where none runs yet, or it has just ended."""
-    with suppress(psutil.NoSuchProcess):
-        workers = [p for p in operators(system).children(recursive=True) if is_worker(p)]
-        if workers:
-            chance.choice(workers).send_signal(signal.SIGKILL)
-            return True
-    return False
+    """kill -9 of one of Spark's Python processes; False where none runs yet, or it has just ended.
 
-
-def is_worker(process: psutil.Process) -> bool:
-    try:
-        return "pyspark.daemon" in process.cmdline()
-    except psutil.NoSuchProcess:  # among them those that have ended and that nobody has asked after
-        return False
+    They are sought in the session of operators and not among its children: workers whose daemon was killed go on
+    working, as nobody's children.
+    """
+    workers = [p for p in session_members(operators(system).pid) if "pyspark.daemon" in p.command]
+    return bool(workers) and chance.choice(workers).signal(signal.SIGKILL)
 
 
 def await_another(system: System, before: psutil.Process) -> None:

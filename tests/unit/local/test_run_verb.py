@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from stairwise.cli.main import main
 
 SCRIPT = """
 CREATE STREAM s (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts LATENESS 1 SECOND;
@@ -26,9 +31,29 @@ LINES = [
 ]
 
 
-def stairwise(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stairwise.cli.main", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+class Done(NamedTuple):
+    """What a call of the program came to."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+Program = Callable[..., Done]
+
+
+@pytest.fixture
+def stairwise(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Program:
+    """The program, called as from a shell but in this process: starting one takes a second."""
+
+    def call(*arguments: str, stdin: str = "") -> Done:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, *capfd.readouterr())
+
+    return call
 
 
 @pytest.fixture
@@ -38,9 +63,9 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "script.cql"), str(tmp_path / "s.jsonl")
 
 
-def test_results_on_stdout_and_a_summary_on_stderr(files: tuple[str, str]) -> None:
+def test_results_on_stdout_and_a_summary_on_stderr(stairwise: Program, files: tuple[str, str]) -> None:
     done = stairwise("run", files[0], "--data", f"s={files[1]}")
-    assert done.returncode == 0
+    assert done.code == 0
     assert [json.loads(line) for line in done.stdout.splitlines()] == LINES
     assert done.stderr.splitlines() == [
         "s: 5 rows in, 3 on time, 1 late, 1 bad",
@@ -48,13 +73,13 @@ def test_results_on_stdout_and_a_summary_on_stderr(files: tuple[str, str]) -> No
     ]
 
 
-def test_rows_from_stdin(files: tuple[str, str]) -> None:
+def test_rows_from_stdin(stairwise: Program, files: tuple[str, str]) -> None:
     done = stairwise("run", files[0], "--data", "s=-", "--quiet", stdin=ROWS)
     assert [json.loads(line) for line in done.stdout.splitlines()] == LINES
     assert done.stderr == ""
 
 
-def test_late_and_bad_rows_go_to_their_files(files: tuple[str, str], tmp_path: Path) -> None:
+def test_late_and_bad_rows_go_to_their_files(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:
     late, bad = tmp_path / "late.jsonl", tmp_path / "bad.jsonl"
     stairwise("run", files[0], "--data", f"s={files[1]}", "--late", str(late), "--dlq", str(bad))
     assert json.loads(late.read_text()) == {
@@ -68,25 +93,25 @@ def test_late_and_bad_rows_go_to_their_files(files: tuple[str, str], tmp_path: P
     assert rejected["raw"] == '{"ts": "then", "k": "bad", "x": 3}'
 
 
-def test_the_name_of_the_output_says_its_format(files: tuple[str, str], tmp_path: Path) -> None:
+def test_the_name_of_the_output_says_its_format(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:
     stairwise("run", files[0], "--data", f"s={files[1]}", "-o", str(tmp_path / "out.csv"))
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == "query,time,diff,k,n,tens"
 
 
-def test_a_stream_in_two_files_is_read_in_order(files: tuple[str, str], tmp_path: Path) -> None:
+def test_a_stream_in_two_files_is_read_in_order(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:
     (tmp_path / "more.csv").write_text("ts,k,x\n9000,c,1\n")
     done = stairwise("run", files[0], "--data", f"s={files[1]}", "--data", f"s={tmp_path / 'more.csv'}")
     assert json.loads(done.stdout.splitlines()[-1])["row"] == {"k": "c", "n": 1, "tens": 10}
 
 
-def test_explain_prints_the_plan(files: tuple[str, str], tmp_path: Path) -> None:
+def test_explain_prints_the_plan(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:
     (tmp_path / "explain.cql").write_text(SCRIPT + "EXPLAIN q1;")
     done = stairwise("run", str(tmp_path / "explain.cql"))
-    assert done.returncode == 0
+    assert done.code == 0
     assert "EMIT RSTREAM" in done.stdout
 
 
-def test_a_dropped_query_does_not_run(files: tuple[str, str], tmp_path: Path) -> None:
+def test_a_dropped_query_does_not_run(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:
     script = SCRIPT + "CREATE QUERY gone AS SELECT k FROM s; DROP QUERY gone; SEAL STREAM s;"
     (tmp_path / "drop.cql").write_text(script)
     done = stairwise("run", str(tmp_path / "drop.cql"), "--data", f"s={files[1]}")
@@ -105,18 +130,18 @@ def test_a_dropped_query_does_not_run(files: tuple[str, str], tmp_path: Path) ->
     ],
 )
 def test_errors_are_clear_and_have_their_exit_code(
-    files: tuple[str, str], arguments: list[str], code: int, says: str
+    stairwise: Program, files: tuple[str, str], arguments: list[str], code: int, says: str
 ) -> None:
     done = stairwise("run", files[0], *(a.format(data=files[1]) for a in arguments))
-    assert (done.returncode, done.stdout) == (code, "")
+    assert (done.code, done.stdout) == (code, "")
     assert says in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_bad_statement_is_shown_with_its_place(tmp_path: Path) -> None:
+def test_a_bad_statement_is_shown_with_its_place(stairwise: Program, tmp_path: Path) -> None:
     (tmp_path / "bad.cql").write_text("CREATE STREAM s (ts TIMESTAMP) TIMESTAMP BY ts;\nSELECT y FROM s;")
     done = stairwise("run", str(tmp_path / "bad.cql"), "--data", "s=-")
-    assert done.returncode == 1
+    assert done.code == 1
     assert "line 2, column 8" in done.stderr
 
 
