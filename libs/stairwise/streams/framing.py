@@ -28,9 +28,9 @@ _i64 = struct.Struct("<q").unpack_from
 _u16 = struct.Struct("<H").unpack_from
 
 
-def schema_size(data: bytes) -> int:
-    """How many bytes the first message takes; a schema has no body."""
-    return int(_u32(data, 4)[0]) + PREFIX
+def metadata_size(data: bytes, start: int = 0) -> int:
+    """How many bytes the message that begins here takes without its body, which a schema has none of."""
+    return int(_u32(data, start + 4)[0]) + PREFIX
 
 
 def is_compressed(metadata: memoryview) -> bool:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.framing import BROKEN, END, end_of_plain_batch, is_compressed, schema_size
+from stairwise.streams.framing import BROKEN, END, end_of_plain_batch, is_compressed, metadata_size
 from stairwise.streams.rows import EXPECTED, BadRow, Code, Decoded, must_be_there, within_time
 
 MAX_ROWS = 1 << 20
@@ -78,6 +78,9 @@ class ArrowDecoder:
         """The schema that was seen last and found right."""
         self._opening: bytes | None = None
         """The bytes with which its messages begin, if batches of it can be put together unseen."""
+        self._metadata = b""
+        """What the last plain batch said of itself; a batch that says the same is as long and as plain."""
+        self._length = 0
 
     def decode(
         self, values: Sequence[bytes], some: range, times: np.ndarray | None, rows: int
@@ -107,7 +110,7 @@ class ArrowDecoder:
             return None
         start = len(self._opening)
         try:
-            end = end_of_plain_batch(value, start)
+            end = self._end_of_plain_batch(value, start)
             if end is None or (end != len(value) and value[end:] != END):
                 return None
             batch = pa.ipc.read_record_batch(pa.py_buffer(value).slice(start), self._checked)
@@ -115,6 +118,14 @@ class ArrowDecoder:
         except (*BROKEN, pa.ArrowException, OSError, EOFError, ValueError):
             return None
         return batch if batch.num_rows <= min(rows, len(value)) else None
+
+    def _end_of_plain_batch(self, value: bytes, start: int) -> int | None:
+        if self._metadata and value.startswith(self._metadata, start):
+            return start + self._length
+        end = end_of_plain_batch(value, start)
+        if end is not None:
+            self._metadata, self._length = value[start : start + metadata_size(value, start)], end - start
+        return end
 
     def _together(
         self, batches: list[pa.RecordBatch], values: Sequence[bytes], first: int, times: np.ndarray | None, rows: int
@@ -193,7 +204,7 @@ class ArrowDecoder:
                 text = f"field {column.name!r}: missing; expected {EXPECTED[column.type]}"
                 raise RefusedError(Code.MISSING_FIELD, column.name, text)
         self._checked = schema
-        self._opening = value[: schema_size(value)] if all(map(_is_plain, schema.types)) else None
+        self._opening = value[: metadata_size(value)] if all(map(_is_plain, schema.types)) else None
         return schema
 
     def _conformed(self, raw: pa.RecordBatch, message: np.ndarray, times: np.ndarray | None) -> ArrowRows:

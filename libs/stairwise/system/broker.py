@@ -68,6 +68,7 @@ class Broker:
             str(self.installation.java),
             *((f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()),
             f"-Xmx{HEAP}",
+            "-XX:TieredStopAtLevel=1",  # to compile better costs more than it gives for long
             "-XX:+ExitOnOutOfMemoryError",  # half alive is worse than dead: the supervisor restarts it
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={(self.installation.templates / 'log4j2.properties').as_uri()}",
