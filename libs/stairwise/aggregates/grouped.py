@@ -7,7 +7,6 @@ keys, and has paths of its own that need no codes.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,6 @@ from stairwise.expressions.views import Bools, Ints, Words
 INT64_MAX = np.int64(2**63 - 1)
 INT64_MIN = np.int64(-(2**63))
 _LOW_HALF = np.int64(0xFFFF_FFFF)
-_HALF_WORD = 1 << 16
-_NUMBERS: Ints = np.arange(_HALF_WORD)
-_NUMBERS.setflags(write=False)
-_NUMBERS32 = _NUMBERS.astype(np.uint32)
 
 
 def count(codes: Ints, groups: int, valid: Bools | None = None) -> Ints:
@@ -101,25 +96,6 @@ def sort_codes(codes: Ints, groups: int) -> Ints:
         order = order[np.argsort((codes[order] >> shift).astype(np.uint16), kind="stable")]
         shift += 16
     return order
-
-
-def sorted_codes(codes: Ints, groups: int) -> tuple[Ints, Ints]:
-    """The same order, and the codes in it. Where both fit, a code and its row are sorted as one number."""
-    if groups > _HALF_WORD or len(codes) > _HALF_WORD:
-        order = sort_codes(codes, groups)
-        return order, codes[order]
-    packed = codes.astype(np.uint32)
-    packed <<= 16
-    packed |= _NUMBERS32[: len(codes)]
-    packed.sort()
-    halves = packed.view(np.uint16)
-    low = 0 if sys.byteorder == "little" else 1
-    return halves[low::2].astype(np.int64), halves[1 - low :: 2].astype(np.int64)
-
-
-def numbers_below(end: int) -> Ints:
-    """0, 1, 2 ...; not to be written to."""
-    return _NUMBERS[:end] if end <= _HALF_WORD else np.arange(end)
 
 
 def run_starts(*sorted_keys: npt.NDArray[Any]) -> Ints:

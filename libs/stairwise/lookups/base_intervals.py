@@ -48,7 +48,7 @@ class BaseIntervals:
     def update(self, arrivals: Arrivals, values: Ints) -> None:
         """Add a batch: the value of every row, in the order of the batch."""
         slot, mask = arrivals.slot, arrivals.mask
-        self._levels[0][slot] = arrivals.arranged(values)
+        self._levels[0][slot] = values
         for level in range(1, len(self._levels)):
             width = (1 << level) - 1
             # Rings start at multiples of their size: where a slot ends an interval, so does its position.

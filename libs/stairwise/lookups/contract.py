@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,81 +21,58 @@ import numpy.typing as npt
 from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
 
-_Number = TypeVar("_Number", np.int64, np.float64)
-
-
 SMALLEST = 8
 """The slots of a key's first ring, a power of two: no ring has fewer."""
 
 
-class Runs(NamedTuple):
-    """The rows of a batch by key: a run of each key, which may be empty."""
-
-    key: Ints | None
-    """None where every key has a run, in their order."""
-    begin: Ints
-    """Where each begins among the rows."""
-    end: Ints
-
-
+@dataclass(frozen=True)
 class Arrivals:
-    """A batch of rows with its places: by key, and within a key in stream order."""
+    """A batch of rows with its places, in stream order."""
 
-    def __init__(
-        self, order: Ints | None, slot: Ints, run_of: Ints, runs: Runs, first: Ints, start: Ints, mask: Ints, keys: int
-    ) -> None:
-        """``first`` is the position of each run's first row; ``start`` and ``mask`` are those of its ring."""
-        self.order = order
-        """The rows of the batch in that order; None where they came in it."""
-        self.slot = slot
-        self.run_of = run_of
-        """The run of each row."""
-        self.runs = runs
-        self.keys = keys
-        """How many keys there are."""
-        self._first = first
-        self._start = start
-        self._mask = mask
+    key: Ints
+    position: Ints
+    slot: Ints
+    masks: Ints
+    """Of each key: the size of its ring, less one."""
 
     def __len__(self) -> int:
         return len(self.slot)
 
-    @cached_property
-    def position(self) -> Ints:
-        position = (self._first - self.runs.begin).take(self.run_of)
-        position += grouped.numbers_below(len(self))
-        return position
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+        return len(self.masks)
 
     @cached_property
     def mask(self) -> Ints:
         """The size of the ring that the row is in, less one: no interval is wider."""
-        return self._mask.take(self.run_of)
+        return self.masks.take(self.key)
 
     def touched(self) -> Ints:
         """The keys that have rows in the batch."""
-        key = self.runs.key
-        return np.flatnonzero(self.runs.end > self.runs.begin) if key is None else key
+        return np.unique(self.key) if self.keys > len(self) else np.flatnonzero(np.bincount(self.key))
 
-    def run_on(self, values: Ints, column: Ints, last: Ints) -> None:
-        """Write running sums of ``values``, which are in the order of the batch; ``last`` has the last of each key."""
-        total = np.empty(len(values) + 1, np.int64)
-        total[0] = 0
-        running = total[1:]
-        self.arranged(values).cumsum(out=running)
-        key, begin, end = self.runs
-        before, added = total.take(begin, mode="clip"), total.take(end, mode="clip")
-        added -= before
-        mine = last[: self.keys] if key is None else last[key]
-        np.subtract(mine, before, out=before)
-        running += before.take(self.run_of, mode="clip")
-        column[self.slot] = running
-        mine += added
-        if key is not None:
-            last[key] = mine
+    def by_key(self) -> ByKey:
+        order = grouped.sort_codes(self.key, self.keys)
+        key = self.key[order]
+        begin = grouped.run_starts(key)
+        first_of_run = np.repeat(begin, np.diff(begin, append=len(key)))
+        return ByKey(order, self.position[order], self.slot[order], self.masks[key], first_of_run)
 
-    def arranged(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """Values of the batch's rows in the order of the arrivals."""
-        return values if self.order is None else values.take(self.order, mode="clip")
+
+@dataclass(frozen=True)
+class ByKey:
+    """The same rows by key, and within a key in stream order."""
+
+    order: Ints
+    position: Ints
+    slot: Ints
+    mask: Ints
+    first_of_run: Ints
+    """Where the rows of each row's key begin in this order."""
+
+    def __len__(self) -> int:
+        return len(self.slot)
 
 
 @dataclass(frozen=True)

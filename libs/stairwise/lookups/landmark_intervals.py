@@ -31,7 +31,7 @@ import numpy as np
 
 from stairwise.aggregates.grouped import INT64_MAX, INT64_MIN
 from stairwise.expressions.views import Bools, Ints
-from stairwise.lookups.contract import Arrivals, Intervals, Move, moved
+from stairwise.lookups.contract import Arrivals, ByKey, Intervals, Move, moved
 
 _NONE: Ints = np.empty(0, np.int64)
 _NO_LEVEL = -1
@@ -79,12 +79,12 @@ class LandmarkIntervals:
         """Add a batch: the value of every row, in the order of the batch."""
         if not len(arrivals):
             return
-        values = arrivals.arranged(values)
-        self._values[arrivals.slot] = values
-        first_of_run = arrivals.runs.begin.take(arrivals.run_of)
+        rows = arrivals.by_key()
+        values = values[rows.order]
+        self._values[rows.slot] = values
         for each in self._classes.values():
-            self._add_heads(each, arrivals, values, first_of_run)
-            self._add_tails(each, arrivals)
+            self._add_heads(each, rows, values)
+            self._add_tails(each, rows)
 
     def lookup(self, intervals: Intervals) -> Ints:
         """The best value of each interval. Its width must be of a class that is kept."""
@@ -106,9 +106,9 @@ class LandmarkIntervals:
         head = np.where((last & -each.width) == landmark, each.head[last_slot], each.long_head[last_slot])
         best[at] = self._better(tail, np.where(right > landmark, head, self.nothing))
 
-    def _add_heads(self, each: _Class, arrivals: Arrivals, values: Ints, first_of_run: Ints) -> None:
+    def _add_heads(self, each: _Class, arrivals: ByKey, values: Ints) -> None:
         """From each row back to its landmark, and to the one before."""
-        row = np.arange(len(arrivals))
+        row, first_of_run = np.arange(len(arrivals)), arrivals.first_of_run
         into = arrivals.position & (each.width - 1)
         begin = np.maximum(first_of_run, row - into)
         head = self._scan(values.copy(), row - begin)
@@ -134,14 +134,14 @@ class LandmarkIntervals:
             step *= 2
         return values
 
-    def _before(self, arrivals: Arrivals, row: Ints) -> Ints:
+    def _before(self, arrivals: ByKey, row: Ints) -> Ints:
         """The slots of the positions before rows."""
         mask = arrivals.mask[row]
         start = arrivals.slot[row] - (arrivals.position[row] & mask)
         before: Ints = start + (arrivals.position[row] - 1 & mask)
         return before
 
-    def _add_tails(self, each: _Class, arrivals: Arrivals) -> None:
+    def _add_tails(self, each: _Class, arrivals: ByKey) -> None:
         """Of the blocks that are now complete: from each row to the end of its block.
 
         A ring may be smaller than a block, and grow before its rows are forgotten: it ends where the block does.

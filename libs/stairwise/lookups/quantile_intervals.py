@@ -56,7 +56,7 @@ class QuantileIntervals:
     def update(self, arrivals: Arrivals, values: Ints) -> None:
         """Add a batch: the value of every row, in the order of the batch."""
         position, slot, mask = arrivals.position, arrivals.slot, arrivals.mask
-        self._levels[0][slot] = arrivals.arranged(values)
+        self._levels[0][slot] = values
         for level in itertools.count(1):
             width = (1 << level) - 1
             complete = np.flatnonzero(((position + 1) & width == 0) & (mask >= width))

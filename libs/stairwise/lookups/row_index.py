@@ -34,7 +34,7 @@ class RowIndex:
 
     def update(self, arrivals: Arrivals, numbers: Ints) -> None:
         """Add a batch: the number of every row, in the order of the batch."""
-        self._numbers[arrivals.slot] = arrivals.arranged(numbers)
+        self._numbers[arrivals.slot] = numbers
 
     def lookup(self, intervals: Intervals) -> Ints:
         """The numbers of all rows in any of the intervals, in order."""

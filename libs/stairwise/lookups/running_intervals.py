@@ -2,7 +2,7 @@
 
 answers     COUNT, SUM, AVG, VARIANCE and STDDEV: sums of integers, and of doubles in exact integer limbs
 requires    subtractable
-update      O(1) a row and column: a cumulative sum over the batch and one scattered write
+update      O(1) a row and column, in a compiled loop
 lookup      O(1) an interval and column: two reads
 space       8 bytes a slot and column
 order       stream order within a key
@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stairwise.expressions.views import Ints
+from stairwise.lookups.compiled import run_on
 from stairwise.lookups.contract import Arrivals, Intervals, Move, grown, moved
 
 _NONE: Ints = np.empty(0, np.int64)
@@ -70,7 +71,8 @@ class RunningIntervals:
             if len(last) < arrivals.keys:
                 last = self._last[name] = grown(last, 1 << (arrivals.keys - 1).bit_length())
             given = values.get(name)
-            arrivals.run_on(np.zeros(len(arrivals), np.int64) if given is None else given, column, last)
+            values_of = np.zeros(len(arrivals), np.int64) if given is None else given
+            run_on(values_of, arrivals.key, arrivals.slot, column, last)
 
     def lookup(self, intervals: Intervals) -> dict[Column, Ints]:
         """The sum of each column over each interval."""

@@ -1,9 +1,9 @@
 """Each key's recent rows as a ring of slots, all rings in one arena.
 
 answers     the positions of a key's rows in a time span, or of its last rows; the slots of positions
-update      O(1) amortised a row: a sort of the batch by key (radix) and scattered writes
+update      O(1) amortised a row: a compiled loop
 lookup      O(log n) by time (n rows of the key), O(1) by rows
-space       8 bytes a slot, fewer than three slots a row that was kept at a time, and 32 bytes a key
+space       8 bytes a slot, fewer than three slots a row that was kept at a time, and 40 bytes a key
 order       rows must come in stream order: ``reorder`` sees to it
 source      seed 004 sections 3 (tuple-based windows, as positions) and 5 (circular arrays); windows by time, which
             the seed leaves to its full version, are turned into positions by a search in the key's own times
@@ -25,14 +25,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints
-from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Runs, Structure, grown, moved, spread
+from stairwise.lookups.compiled import have_room, place
+from stairwise.lookups.contract import SMALLEST, Arrivals, Intervals, Move, Structure, grown, moved, spread
 from stairwise.lookups.rings import Rings, rank_of
 from stairwise.schema import DAWN, Instant
 
 _NONE: Ints = np.empty(0, np.int64)
-_ZERO: Ints = np.zeros(1, np.int64)
 _RECENT = 4
 """Batches that are remembered as they came."""
 _MANY = 8
@@ -50,10 +49,10 @@ class Substreams:
         self._start = _NONE
         self._mask = _NONE
         """The size of each key's ring, less one."""
-        self._one_mask: int | None = None
-        """The same where all rings have one size, as they have with keys that are about as frequent as each other."""
         self._first = _NONE
         self._end = _NONE
+        self._came = _NONE
+        """A zero for each key."""
         self._recent: deque[tuple[Ints, Ints]] = deque(maxlen=_RECENT)
         """The times and keys of the batches that came last."""
         self._until: tuple[Instant, Ints] | None = None
@@ -78,63 +77,32 @@ class Substreams:
     @property
     def size_bytes(self) -> int:
         recent = sum(times.nbytes + key.nbytes for times, key in self._recent)
-        return self._times.nbytes + recent + 4 * self._start.nbytes + sum(s.size_bytes for s in self._structures)
+        return self._times.nbytes + recent + 5 * self._start.nbytes + sum(s.size_bytes for s in self._structures)
 
     def add(self, key: Ints, times: Ints, keys: int) -> Arrivals:
         """Give rows their places: ``key`` is each row's number, of ``keys`` that there are now."""
         self.know(keys)
-        order, run_of, runs, length = self._runs(key)
-        first = self._end if runs.key is None else self._end[runs.key]
-        end = first + length
         if len(times):
-            self._make_room(runs.key, length, end)
+            self._make_room(key)
             self.newest = max(self.newest, int(times[-1]))
-        start, mask = self._start, self._mask
-        if runs.key is not None:
-            start, mask = start[runs.key], mask[runs.key]
-        slot = (first - runs.begin).take(run_of, mode="clip")
-        slot += grouped.numbers_below(len(times))
-        slot &= mask.take(run_of, mode="clip") if self._one_mask is None else self._one_mask
-        slot += start.take(run_of, mode="clip")
-        self._times[slot] = times if order is None else times.take(order, mode="clip")
-        if runs.key is None:
-            self._end = end
-        else:
-            self._end[runs.key] = end
+        position, slot = np.empty_like(key), np.empty_like(key)
+        place(key, times, self._start, self._mask, self._end, self._times, position, slot)
         self._recent.append((times, key))
         self._until = None
-        return Arrivals(order, slot, run_of, runs, first, start, mask, self.keys)
+        return Arrivals(key, position, slot, self._mask)
 
     def know(self, keys: int) -> None:
         """New keys get their first ring. Slots are given out once between two moves of all: a new ring holds zeros."""
         new = keys - self.keys
         if new <= 0:
             return
-        self._start, self._mask, self._first, self._end = (
-            grown(column, keys) for column in (self._start, self._mask, self._first, self._end)
+        self._start, self._mask, self._first, self._end, self._came = (
+            grown(column, keys) for column in (self._start, self._mask, self._first, self._end, self._came)
         )
         self._until = None
         self._mask[-new:] = SMALLEST - 1
         self._start[-new:] = self._allot(np.full(new, SMALLEST))
         self._tell(Move.to_size(len(self._times)))
-
-    def _runs(self, key: Ints) -> tuple[Ints | None, Ints, Runs, Ints]:
-        """The rows by key, the run of each, the runs and their lengths.
-
-        Where keys are few, all of them have a run, perhaps an empty one: counting is cheaper than finding out.
-        """
-        if self.keys == 1:
-            length = np.array([len(key)])
-            return None, np.zeros(len(key), np.int64), Runs(None, _ZERO, length), length
-        order, by_key = grouped.sorted_codes(key, self.keys)
-        if self.keys <= len(key):
-            length = np.bincount(key, minlength=self.keys)
-            end = length.cumsum()
-            return order, by_key, Runs(None, end - length, end), length
-        begin = grouped.run_starts(by_key)
-        end = np.append(begin[1:], len(key))
-        length = end - begin
-        return order, np.repeat(np.arange(len(begin)), length), Runs(by_key[begin], begin, end), length
 
     def forget(self, horizon: Instant) -> None:
         """No lookup reaches to or below ``horizon`` any more. Memory is given back when much of it can be."""
@@ -221,13 +189,10 @@ class Substreams:
 
     def everything(self) -> Arrivals:
         """All that is kept, as if it came in one batch."""
-        begin, length = self._first, self._end - self._first
-        run_of = np.repeat(np.arange(self.keys), length)
-        position = spread(begin, length)
-        slot = self._start.take(run_of) + (position & self._mask.take(run_of))
-        end = length.cumsum()
-        runs = Runs(None, end - length, end)
-        return Arrivals(None, slot, run_of, runs, begin, self._start, self._mask, self.keys)
+        length = self._end - self._first
+        key = np.repeat(np.arange(self.keys), length)
+        position = spread(self._first, length)
+        return Arrivals(key, position, self._slots(key, position), self._mask)
 
     def rings(self, key: Ints, *, before_first: bool = False) -> Rings:
         """The rings of keys, for searches; with the position before the first row, if that is asked for."""
@@ -244,13 +209,13 @@ class Substreams:
     def _slots(self, key: Ints, position: Ints) -> Ints:
         return self._start[key] + (position & self._mask[key])
 
-    def _make_room(self, keys: Ints | None, rows: Ints, end: Ints) -> None:
-        """For so many rows more of these keys, up to ``end``; the position before a key's first row has a slot too."""
-        first, mask = (self._first, self._mask) if keys is None else (self._first[keys], self._mask[keys])
-        full = end - first > mask
-        if not np.count_nonzero(full):
+    def _make_room(self, key: Ints) -> None:
+        """For a row more of each of these keys; the position before a key's first row has a slot too."""
+        if have_room(key, self._first, self._end, self._mask, self._came):
             return
-        key, rows = np.flatnonzero(full) if keys is None else keys[full], rows[full]
+        key, rows = np.unique(key, return_counts=True)
+        full = self._end[key] + rows - self._first[key] > self._mask[key]
+        key, rows = key[full], rows[full]
         if self._horizon > DAWN:
             self._first[key] = self._rank(key, np.full(len(key), self._horizon))
         needed = self._end[key] + rows - self._first[key] + 1
@@ -283,7 +248,6 @@ class Substreams:
         self._tell(Move(sources, targets, positions, np.minimum(masks, smaller), size, fresh=True))
 
     def _tell(self, move: Move) -> None:
-        self._one_mask = int(self._mask[0]) if (self._mask == self._mask[0]).all() else None
         self._times = moved(self._times, move)
         for structure in self._structures:
             structure.move(move)

@@ -27,6 +27,7 @@ import math
 import numpy as np
 
 from stairwise.expressions.views import Floats, Ints
+from stairwise.lookups.compiled import run_on
 from stairwise.lookups.contract import Arrivals, Move, grown, moved
 from stairwise.lookups.count_filter import MOST_LEVELS
 from stairwise.lookups.levels import FINE, Level, level_for
@@ -74,7 +75,7 @@ class SumFilter:
             return
         if len(self._last) < arrivals.keys:
             self._last = grown(self._last, 1 << (arrivals.keys - 1).bit_length())
-        arrivals.run_on(units, self._running, self._last)
+        run_on(units, arrivals.key, arrivals.slot, self._running, self._last)
         self._added += float(units.sum(dtype=np.float64))
         if self._added > _MOST:
             self._give_up()
