@@ -12,6 +12,7 @@ WITHOUT_JVM := not jvm and not long and not cluster
 OF_READERS := $(wildcard $(addprefix tests/integration/test_,results*.py lookup*.py standing*.py subscribing*.py publish.py))
 OF_THE_REST := $(filter-out $(OF_READERS),$(wildcard tests/integration/test_*.py tests/e2e/test_*.py))
 export HYPOTHESIS_PROFILE ?= default
+unexport PYTHONDONTWRITEBYTECODE # processes come and go by the hundred: none compiles what another one has
 
 .DEFAULT_GOAL := help
 .PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-beside test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers check format bench protos lock clean
