@@ -10,14 +10,17 @@ import threading
 import pyarrow as pa
 
 from services.lookups.service import Lookups
-from stairwise.platform import process
+from stairwise.platform import memory, process
 from stairwise.platform.config import Settings
 
 SWITCH_EVERY = 0.0005
 """Seconds for which a thread keeps the interpreter: a lookup should not wait for those that read Kafka."""
+KEPT_BYTES = 64 << 20
+"""How much freed memory is kept: columns of every batch come and go."""
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
+    memory.keep(KEPT_BYTES)
     sys.setswitchinterval(SWITCH_EVERY)
     pa.array([1]).to_numpy()  # the first time imports pandas, which would stall the loop for seconds
     gc.freeze()  # what is loaded stays: looking through all of it for garbage would stall the loop

@@ -19,6 +19,8 @@ PARTITIONS = 2
 KEYS = 1000
 ROWS_A_MILLISECOND = 100
 """Of each partition, in event time."""
+RETAIN = 10_000
+"""Milliseconds: as much is forgotten as comes, as it is in a service that has been running for a while."""
 COLUMNS = (
     Column("ts", Type.TIMESTAMP, nullable=False),
     Column("ticker", Type.STRING),
@@ -29,7 +31,7 @@ TICKERS = pa.array([f"t{number}" for number in range(KEYS)])
 
 
 def stream_of(name: str) -> Stream:
-    return Stream(name, COLUMNS, timestamp_by="ts", partitions=PARTITIONS)
+    return Stream(name, COLUMNS, timestamp_by="ts", partitions=PARTITIONS, retain_time=RETAIN)
 
 
 def batch(start: int, chance: np.random.Generator) -> pa.RecordBatch:

@@ -26,13 +26,13 @@ from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
 from tests.bench.lookups_echo import METHOD
-from tests.bench.lookups_load import BATCH, KEYS, PARTITIONS, ROWS_A_MILLISECOND, stream_of, write
+from tests.bench.lookups_load import BATCH, KEYS, PARTITIONS, RETAIN, ROWS_A_MILLISECOND, stream_of, write
 from tests.bench.report import Goal
 from tests.integration.lookup_system import Worker, Writer
 
 FLOW = 200_000
-HISTORY = 60
-"""Batches of each partition that are there before."""
+HISTORY = 2 * RETAIN * ROWS_A_MILLISECOND // BATCH
+"""Batches of each partition that are there before: more than are kept."""
 CALLS = 1500
 MANY = 1000
 MANY_CALLS = 600

@@ -8,6 +8,7 @@ batches are left to lie until there are ``LUMP`` rows: taken together they cost 
 
 A signature has no shelf at first: its lookups look through the rows. When they have looked at as many rows as there
 are, a shelf is made of them; when it has taken in many more rows than are kept without being asked, it is given up.
+Where memory is short, the past is shortened rather than a shelf given up that is asked.
 So whoever asks often pays for updates, and whoever asks once does not (seed 004 section 1.2).
 """
 
@@ -38,6 +39,8 @@ LUMP = 1 << 14
 """Rows that are left to lie, at most, while nobody asks."""
 PATIENCE = 8
 """A shelf that took in so many times the rows that are kept, without being asked, is given up."""
+LEAST_SHARE = 8
+"""Of the memory of a partition, rows keep this fraction, whatever structures are asked for."""
 MOST_USES = 1024
 """Signatures whose use is remembered and that can have shelves."""
 
@@ -325,7 +328,7 @@ class Past:
         """Rows at or before an instant are not asked for any more. What is not settled yet is dropped another time."""
         while self._pages and self._pages[0].last <= instant:
             self._drop()
-        self._forget()
+        self._forget_much()
 
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
@@ -333,28 +336,44 @@ class Past:
         oldest = min(self.watermark, self._pages[-1].last) - self._retain.time
         while self._pages and self._pages[0].last <= oldest:
             self._drop()
-        while (size := self.size_bytes) > self._retain.size:
-            in_use = [signature for signature, use in self._uses.items() if signature in self._shelves or use.making]
-            alone = len(self._pages) == 1
-            if in_use and (alone or self._page_bytes < self._retain.size // 2):
-                least = max(in_use, key=lambda signature: self._uses[signature].unasked)
-                self._shelves.pop(least, None)
-                del self._uses[least]
-            elif alone:
-                break
-            else:
-                self._drop()
+        while (size := self.size_bytes) > self._retain.size and self._give_up():
+            pass
         for shelf in self._shelves.values():
             shelf.has_room = self._has_room(size)
-        self._forget()
+        self._forget_much()
 
-    def _forget(self) -> None:
+    def _give_up(self) -> bool:
+        """Give up what is missed least; False where there is nothing but the last page.
+
+        Shelves that nobody asks go first. One that is asked would be made anew at once, of all rows, so rows go before
+        it, the oldest quarter of them at a time and with them their places in the shelves; but not to less than a
+        share of the memory.
+        """
+        asked = {signature: use for signature, use in self._uses.items() if signature in self._shelves or use.making}
+        least = max(asked, key=lambda signature: asked[signature].unasked, default=None)
+        are_few = len(self._pages) == 1 or self._page_bytes < self._retain.size // LEAST_SHARE
+        if least is not None and (are_few or asked[least].unasked > self.rows):
+            self._shelves.pop(least, None)
+            del self._uses[least]
+            return True
+        if len(self._pages) == 1:
+            return False
+        kept = self.rows - self.rows // 4
+        self._drop()
+        while len(self._pages) > 1 and self.rows > kept:
+            self._drop()
+        self._forget(give_back=True)
+        return True
+
+    def _forget_much(self) -> None:
         """Let the shelves forget what was dropped, once it is much: they go through all their keys for it."""
-        if self._to_forget <= min(FEW, self.rows // 8):
-            return
+        if self._to_forget > min(FEW, self.rows // 8):
+            self._forget()
+
+    def _forget(self, *, give_back: bool = False) -> None:
         self._to_forget = 0
         for signature, shelf in list(self._shelves.items()):
-            shelf.forget(self._horizon)
+            shelf.forget(self._horizon, give_back=give_back)
             if shelf.is_crowded:  # the next lookups make it anew, of the keys that there are
                 del self._shelves[signature]
 

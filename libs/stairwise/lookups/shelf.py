@@ -130,8 +130,8 @@ class Shelf:
             some = slice(None) if valid is None else valid
             extreme_filter.update(number[some], times[some], (ranks if function == "MAX" else ~ranks)[some])
 
-    def forget(self, horizon: Instant) -> None:
-        self._substreams.forget(horizon)
+    def forget(self, horizon: Instant, *, give_back: bool = False) -> None:
+        self._substreams.forget(horizon, give_back=give_back)
         for extreme_filter in self._extreme_filters.values():
             extreme_filter.forget(horizon)
 

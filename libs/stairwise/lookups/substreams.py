@@ -104,12 +104,12 @@ class Substreams:
         self._start[-new:] = self._allot(np.full(new, SMALLEST))
         self._tell(Move.to_size(len(self._times)))
 
-    def forget(self, horizon: Instant) -> None:
-        """No lookup reaches to or below ``horizon`` any more. Memory is given back when much of it can be."""
+    def forget(self, horizon: Instant, *, give_back: bool = False) -> None:
+        """No lookup reaches to or below ``horizon`` any more. Memory is given back when much of it can be, or now."""
         self._horizon = max(self._horizon, horizon)
         rings = Rings(self._start, self._mask, self._first, self._end)
         self._first = rings.rank(self._times, np.full(self.keys, self._horizon))
-        if self._used > 16 * SMALLEST and len(self) * 8 < self._used:
+        if self._used > 16 * SMALLEST and (give_back or len(self) * 8 < self._used):
             self._compact()
 
     def active(self, rear: Instant) -> Ints:

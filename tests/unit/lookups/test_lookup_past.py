@@ -12,6 +12,8 @@ from stairwise.lookups import past as pasts
 from stairwise.lookups import shelf as shelves
 from stairwise.lookups.gather import look_up
 from stairwise.lookups.past import LUMP, Past, Retain
+from stairwise.lookups.pieces import Settled
+from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
 
@@ -56,6 +58,30 @@ def test_rows_that_nobody_asked_for_are_there_when_somebody_does() -> None:
         if start % 7_000 == 0:  # now and then, so that more or less lies there
             assert look_up(lookup, start + 900, {0: past}).to_pylist() == [{"n": min(500, start + 901)}]
     assert past.horizon > 0
+
+
+def test_a_shelf_that_is_asked_stays_however_short_memory_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = 0
+
+    def update(shelf: Shelf, rows: Settled, first: int) -> None:
+        nonlocal given
+        given += len(rows)
+        update_shelf(shelf, rows, first)
+
+    update_shelf = Shelf.update
+    monkeypatch.setattr(Shelf, "update", update)
+    past, limit = Past(STREAM, 0, Retain(2**40, 1 << 20)), 1 << 20
+    lookup = read_lookup("SELECT k, SUM(k) AS n, COUNT(*) AS m FROM s [RANGE 500 ms] GROUP BY k", {"s": STREAM})
+    end = 400_000
+    for start in range(0, end, 1_000):
+        times = np.arange(start, start + 1_000)
+        past.take(
+            pa.RecordBatch.from_arrays([pa.array(times), pa.array(times % 50)], schema=STREAM.arrow_schema), start + 999
+        )
+        assert look_up(lookup, start + 999, {0: past}).num_rows == 50
+        assert past.size_bytes <= limit
+    assert given < 2 * end
+    assert past._page_bytes > limit // 10
 
 
 def test_an_index_of_rows_is_no_filter() -> None:
