@@ -25,6 +25,7 @@ from stairwise.operators.reports import Reports
 from stairwise.operators.steps import asks_for_steps
 from stairwise.sharing.due import Frame, Life, Steps, frames_of
 from stairwise.sharing.levels import asked_window
+from stairwise.sharing.packing import unpacked
 from stairwise.sharing.roster import own_times
 from stairwise.sharing.stair import Stair, answer_name, key_name
 from stairwise.sharing.stepped import Stepped
@@ -84,7 +85,7 @@ class SharedExpansion:
         else:
             rows = rows.take(pa.array(expand_ranges(start, count)))
         columns = [_plain(rows.column(key_name(i))) for i in range(len(self._select.keys))]
-        answers = [rows.column(name) for name in self._answers]
+        answers = [unpacked(rows, name) for name in self._answers]
         if yields_items(self._select):
             columns, answers, count = _items(columns, answers[0], count)
         if self._has_levels:

@@ -28,6 +28,7 @@ from stairwise.expressions.views import Ints
 from stairwise.operators.contract import Report
 from stairwise.schema import Instant
 from stairwise.sharing.due import Steps
+from stairwise.sharing.packing import packed
 
 _STEPS = b"stair"
 
@@ -52,6 +53,7 @@ class Stair:
     start: Ints
     stop: Ints
     rows: pa.RecordBatch
+    """Packed, where the stair was published."""
     first_row: Instant
     """Of the stream: queries that wait for it do not report before."""
     sealed_at: Instant | None
@@ -83,7 +85,7 @@ class Stair:
                 self.first_row,
                 self.sealed_at,
             )
-            rows = self.rows.slice(low, high - low)
+            rows = packed(self.rows.slice(low, high - low))
             rows = rows.replace_schema_metadata({_STEPS: msgspec.msgpack.encode(header)})
             yield Report(self.signature, int(times[first]), rows)
 
