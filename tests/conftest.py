@@ -1,10 +1,11 @@
-"""What all tests share: how many cases the property tests generate."""
+"""What all tests share: how many cases the property tests generate, and systems that are quick rather than thrifty."""
 
 from __future__ import annotations
 
 import os
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # no JVM of a test lives to earn more compiling
+os.environ.setdefault("STAIRWISE_TRIGGER_MS", "100")
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # with it, a process started beside gRPC threads may be lost
 
 from hypothesis import HealthCheck, settings

@@ -19,7 +19,8 @@ from stairwise.platform import kafka, topics
 from stairwise.platform.config import Settings
 from stairwise.platform.kafka_security import KafkaSecurity
 
-TRIGGER = "100 milliseconds"
+LOOK_EVERY = 300
+"""How often it is looked whether there is something to do, in milliseconds, at the most."""
 SINGLE = ("OMP_NUM_THREADS", "ARROW_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that tell libraries to use one thread: Spark gives each task its core."""
 
@@ -47,11 +48,19 @@ CONFIGURATION = {
     "spark.driver.memory": "1g",
     # Python does the work by the row; the JVM plans and passes on. Its optimising compiler never earns what it costs
     # there (half of the JVM's CPU time for minutes), and collectors that run beside the tasks take their cores.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:NewSize=512m",
     # What Spark shows of a query's options must not show how it logs in.
     "spark.sql.redaction.options.regex": "(?i)url|secret|password|jaas|keystore",
 }
 
+
+HERE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Hadoop's own starts chmod for each file of a checkpoint and for its checksum, a dozen times a micro-batch.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+}
+"""Where driver and workers are one process."""
 
 # Spark's own figures, for Prometheus too, at /metrics/prometheus and /metrics/executors/prometheus of its page.
 PROMETHEUS = {
@@ -79,10 +88,14 @@ def session(settings: Settings) -> SparkSession:
     for threads in SINGLE:
         os.environ.setdefault(threads, "1")
     builder = SparkSession.builder.appName("stairwise-operators").master(settings.spark_master)
-    builder = builder.config("spark.jars", ",".join(str(jar) for jar in settings.spark_jars()))
+    jars = [str(jar) for jar in settings.spark_jars()]
     builder = builder.config("spark.local.dir", str(scratch(settings)))
     if is_here:
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(jars))
+        for name, value in HERE.items():
+            builder = builder.config(name, value)
+    else:
+        builder = builder.config("spark.jars", ",".join(jars))
     if settings.spark_ui_port is None:
         builder = builder.config("spark.ui.enabled", "false")
     else:
@@ -126,6 +139,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
     # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages, which
     # leaves Spark nothing to shuffle.
     tasks = spark.sparkContext.defaultParallelism if settings.shards > 1 else 1
+    look_every = min(LOOK_EVERY, settings.trigger_ms)
     source = (
         spark.readStream.format("kafka")
         .options(**reaching)
@@ -137,11 +151,17 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         # A consumer asks ahead at the end of each batch, and has to see that answered before it can ask anew.
         .option("kafka.fetch.max.wait.ms", "10")
         .option("maxOffsetsPerTrigger", settings.batch_messages)
+        # Less than that waits for more, until the next look falls on the time since the micro-batch before, or nearly.
+        .option("minOffsetsPerTrigger", settings.batch_messages)
+        .option("maxTriggerDelay", f"{settings.trigger_ms - look_every // 2}ms")
         .load()
         .selectExpr(*INPUT)
         .coalesce(tasks)
     )
-    parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)
+    if settings.shards > 1:
+        parcels = source.mapInArrow(stage1(settings.brokers, settings.shards), OUTPUT_DDL)
+    else:  # nothing to split: stage 2 takes the messages as they are, and all rows pass through Python once less
+        parcels = source.selectExpr(*INPUT, "partition * 0 AS shard")  # a literal would be optimised away
     processor = stage2.ShardProcessor(settings, checkpoint(settings), identity)
     reports = parcels.groupBy("shard").transformWithStateInPandas(processor, stage2.OUTPUT_DDL, "Append", "None")
     return (
@@ -153,7 +173,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
         .option("kafka.compression.type", "lz4")
         .option("checkpointLocation", str(checkpoint(settings)))
         .outputMode("append")
-        .trigger(processingTime=TRIGGER)
+        .trigger(processingTime=f"{look_every} milliseconds")
         .queryName("stairwise")
         .start()
     )

@@ -23,7 +23,8 @@ from services.operators.checkpoint import foreign, reach
 from services.operators.pages import KEY_DDL, PAGE_DDL, SparkPages
 from services.operators.parcel import Parcel
 from services.operators.shard import Outgoing, Shard
-from services.operators.worker import plans_upto, settle, start_telemetry
+from services.operators.stage1 import Message, parcels_of, runs
+from services.operators.worker import begin, plans_upto, settle
 from stairwise.platform import pieces, telemetry, topics
 from stairwise.platform.config import Settings
 from stairwise.platform.reports import Mark, ReportHeaders, encode_report
@@ -70,15 +71,14 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         self._run = _unlike_any()
 
     def init(self, handle: Any) -> None:
-        start_telemetry()
+        begin()
         reach(self._checkpoint, self._identity)
         self._stamp = handle.getValueState("stamp", "stamp string, ledger binary")
         self._pages = handle.getMapState("pages", KEY_DDL, PAGE_DDL)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         number = int(key[0])
-        parcels = [Parcel.decode(blob) for frame in rows for blob in frame["parcel"]]
-        parcels.sort(key=lambda p: (p.topic, p.partition, p.offset))
+        parcels = self._parcels(rows)
         shard, store = self._shard(number)
         plans = plans_upto(self._brokers, max(p.headers.version for p in parcels))
         for parcel in parcels:
@@ -94,6 +94,17 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         """The end of the task."""
         settle()
 
+    def _parcels(self, frames: Iterable[pd.DataFrame]) -> list[Parcel]:
+        """What came, in order of offsets: of a shard that is the only one, as messages that nobody has split."""
+        if self._shards > 1:
+            return sorted((Parcel.decode(blob) for frame in frames for blob in frame["parcel"]), key=_place)
+        messages = sorted((Message.of(row) for frame in frames for row in frame.to_dict("records")), key=_place)
+        return [
+            parcel
+            for run in runs(messages)
+            for _, parcel in parcels_of(run, plans_upto(self._brokers, run[0].headers.version), 1)
+        ]
+
     def _shard(self, number: int) -> tuple[Shard, SparkPages]:
         committed = self._stamp.get()
         kept = _kept.pop((self._run, number), None)
@@ -108,6 +119,10 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             return Shard(number, self._shards, store), store
         except msgspec.DecodeError as error:
             raise foreign(self._checkpoint, str(error)) from error
+
+
+def _place(came: Parcel | Message) -> tuple[str, int, int]:
+    return came.topic, came.partition, came.offset
 
 
 def _unlike_any() -> str:

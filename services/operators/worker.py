@@ -1,10 +1,10 @@
-"""What a Python worker of Spark keeps between calls: the plans, and its telemetry."""
+"""What a Python worker of Spark keeps between calls: the plans, its telemetry, and memory that it will need again."""
 
 from __future__ import annotations
 
 import gc
 
-from stairwise.platform import telemetry
+from stairwise.platform import memory, telemetry
 from stairwise.platform.plans import PlanLog, PlanReader
 
 _readers: dict[str, PlanReader] = {}
@@ -12,6 +12,8 @@ _settled: dict[str, int] = {}
 """Up to which version plans are settled."""
 _unsettled: set[str] = set()
 _started: set[str] = set()
+KEPT_BYTES = 256 << 20
+"""How much freed memory is kept: the steps of wide stairs come and go with every report."""
 
 
 def plans_upto(brokers: str, version: int) -> PlanLog:
@@ -37,8 +39,9 @@ def settle() -> None:
         gc.freeze()
 
 
-def start_telemetry() -> None:
+def begin() -> None:
     """Once in each worker process."""
     if not _started:
+        memory.keep(KEPT_BYTES)
         telemetry.start("operators")
         _started.add("operators")

@@ -157,6 +157,7 @@ def _system(directory: Path, needed: Set[str], display: Display) -> Iterator[Add
     """The parts that evaluate, on free ports of loopback, for as long as this is open."""
     for variable in (*security.PATHS, *channels.PATHS, *kafka_security.VARIABLES):
         os.environ.pop(variable, None)  # those are for systems that others can reach
+    os.environ.setdefault("STAIRWISE_TRIGGER_MS", "100")  # somebody waits for all of it to be done
     prepared = prepare(directory, Wishes(port_base=0), find_installation(os.environ), display.say)
     prepared = replace(prepared, parts=tuple(part for part in prepared.parts if part.name in needed))
     log = log_to_file(directory)

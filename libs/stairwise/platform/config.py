@@ -20,6 +20,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_LOOKUPS_RETAIN_BYTES | how much memory lookups take for one partition, at most | 268435456 |
 | STAIRWISE_SHARDS | into how many shards a signature with a common key is split | 1 |
 | STAIRWISE_BATCH_MESSAGES | how many messages of ``s.*`` a micro-batch of operators takes at the most | 400 |
+| STAIRWISE_TRIGGER_MS | how long after a micro-batch has started the next one starts that is not full | 900 |
 | STAIRWISE_REPORT_BYTES | the largest report of a shard that operators publishes | 536870912 |
 | STAIRWISE_PIECE_BYTES | how much of a report one message of ``results`` holds at the most | 4194304 |
 | STAIRWISE_METRICS | where Prometheus scrapes this service, ``host:port``; ``none``: nowhere | none |
@@ -115,6 +116,7 @@ class Settings:
     lookups_retain_bytes: int = 256 << 20
     shards: int = 1
     batch_messages: int = 400
+    trigger_ms: int = 900
     report_bytes: int = 512 << 20
     piece_bytes: int = 4 << 20
     metrics: str | None = None
@@ -158,6 +160,7 @@ class Settings:
             batch_messages=variables.integer(
                 environ, "STAIRWISE_BATCH_MESSAGES", cls.batch_messages, lowest=1, highest=1_000_000
             ),
+            trigger_ms=variables.integer(environ, "STAIRWISE_TRIGGER_MS", cls.trigger_ms, lowest=1, highest=60_000),
             report_bytes=variables.integer(
                 environ, "STAIRWISE_REPORT_BYTES", cls.report_bytes, lowest=1024, highest=1 << 30
             ),
@@ -173,7 +176,7 @@ class Settings:
         )
 
     def spark_jars(self) -> tuple[Path, ...]:
-        """The jars that Spark's Kafka source and sink need, for ``spark.jars``."""
+        """The jars that Spark needs beside its own."""
         jars = tuple(sorted((self.jvm / "spark").glob("*.jar")))
         if not jars:
             raise ConfigError(
