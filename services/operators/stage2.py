@@ -155,7 +155,8 @@ def _frames(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[pd.DataFra
 
 def _records(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[dict[str, Any]]:
     for item in map(bounds.within, outgoing):
-        headers = {name: value.decode() for name, value in item.headers.encode()}
+        size = item.report.rows.nbytes if item.report is not None else 0
+        headers = {name: value.decode() for name, value in replace(item.headers, size=size).encode()}
         headers[telemetry.TRACEPARENT] = _span(item)
         value = encode_report(item.report) if item.report is not None else b""
         partition = topics.results_partition(item.headers.signature)

@@ -76,7 +76,7 @@ class Released:
     @cached_property
     def size(self) -> int:
         """About how many bytes it takes in memory."""
-        return sum(512 + len(m.value) for m in self.messages)
+        return sum(512 + max(len(m.value), m.headers.size) for m in self.messages)
 
     @property
     def offset(self) -> int:

@@ -13,9 +13,10 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 """What ends an IPC stream."""
 
 
-def to_page(batch: pa.RecordBatch) -> bytes:
+def to_page(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     page: bytes = sink.getvalue().to_pybytes()
     return page

@@ -21,6 +21,9 @@ from stairwise.operators.contract import Report
 from stairwise.operators.pages import from_page, to_page
 from stairwise.schema import DAWN, Instant
 
+LARGE = 64 << 10
+"""Reports of so many bytes and more are compressed."""
+
 
 class Mark(enum.Enum):
     """What a message of ``results`` says."""
@@ -51,6 +54,8 @@ class ReportHeaders:
     """The query sees no row at or before this."""
     version: int = 0
     """The plan version whose queries the report is made for."""
+    size: int = 0
+    """About how many bytes the rows take in memory, however many the message has."""
 
     @property
     def position(self) -> tuple[Instant, int]:
@@ -69,6 +74,7 @@ class ReportHeaders:
             ("mark", self.mark.value.encode()),
             ("horizon", b"%d" % self.horizon),
             ("version", b"%d" % self.version),
+            ("size", b"%d" % self.size),
         ]
 
     @staticmethod
@@ -82,6 +88,7 @@ class ReportHeaders:
             mark=Mark(headers["mark"].decode()),
             horizon=int(headers["horizon"]),
             version=int(headers["version"]),
+            size=int(headers.get("size", b"0")),
         )
 
 
@@ -100,8 +107,8 @@ class LifeRecord(msgspec.Struct, frozen=True):
 
 
 def encode_report(report: Report) -> bytes:
-    """The value of a report's message."""
-    return to_page(report.rows)
+    """The value of a report's message. A large one is compressed here: Spark copies it half a dozen times."""
+    return to_page(report.rows, compression="lz4" if report.rows.nbytes >= LARGE else None)
 
 
 def decode_report(headers: ReportHeaders, value: bytes) -> Report:
