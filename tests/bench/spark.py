@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -41,12 +42,25 @@ COUNTS = (1, 100, 1_000, 10_000)
 WARM_UP = 2
 """How many batches are left out."""
 
-SMALL_BATCH = 8
-"""With so many messages in a batch, ours and Spark's own windows are compared: larger ones take theirs minutes."""
-SMALL_MESSAGES = 160
 OWN_SECONDS = 120.0
-OWN = {1: "4g", 10: "8g", 50: "14g"}
-"""How many of Spark's own windows with how much memory."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """How ours and Spark's own windows are compared."""
+
+    memory: str
+    """For Spark's own."""
+    per_batch: int
+    """How many messages are in a batch, of both: as many as theirs can bear, since larger ones take them minutes."""
+
+    @property
+    def messages(self) -> int:
+        return max(160, 8 * self.per_batch)
+
+
+OWN = {1: Beside("4g", 64), 10: Beside("8g", 16), 50: Beside("14g", 8)}
+"""By the number of windows."""
 LIVE_WARM = 20
 LIVE_SECONDS = 60
 """For how long rows flow while delays are measured."""
@@ -84,14 +98,14 @@ class Bench:
 
     def own(self, windows: Sequence[tuple[int, int]]) -> float:
         """Rows a second of Spark's own windows."""
-        stream = self._written([], SMALL_MESSAGES)
-        memory = OWN[len(windows)]
-        place = self.directory / f"own{self._runs}"
-        arguments = [self.brokers, str(place), topics.sequenced(stream), str(SMALL_BATCH), str(OWN_SECONDS), memory]
+        beside = OWN[len(windows)]
+        stream = self._written([], beside.messages)
+        place, batch = self.directory / f"own{self._runs}", str(beside.per_batch)
+        arguments = [self.brokers, str(place), topics.sequenced(stream), batch, str(OWN_SECONDS), beside.memory]
         done = json.loads(_child("tests.bench.spark_windows", [*arguments, json.dumps(windows)]))
         rate = _rate(done["messages"], done["seconds"])
         self._forget(stream)
-        say(f"  Spark's own, {len(windows)} windows with {memory} of memory: {rate:,.0f} rows/s")
+        say(f"  Spark's own, {len(windows)} windows with {beside.memory} of memory: {rate:,.0f} rows/s")
         return rate
 
     def delays(self) -> tuple[np.ndarray, dict[str, float]]:
@@ -175,11 +189,12 @@ def drained(bench: Bench, counts: Sequence[int]) -> tuple[dict[int, float], dict
 
 
 def compared(bench: Bench) -> tuple[dict[int, float], dict[int, float]]:
-    say(f"beside Spark's own windows, {SMALL_BATCH} messages in a batch")
+    say("beside Spark's own windows")
     ours, own = {}, {}
-    for count in OWN:
+    for count, beside in OWN.items():
         pairs = backlog.usual(count)
-        ours[count] = bench.ours(f"ours, {count} windows", windows_of(pairs), SMALL_MESSAGES, SMALL_BATCH)
+        what = f"ours, {count} windows, {beside.per_batch} messages in a batch"
+        ours[count] = bench.ours(what, windows_of(pairs), beside.messages, beside.per_batch)
         own[count] = bench.own(pairs)
     return ours, own
 
@@ -238,11 +253,11 @@ drained by operators in `local[2]`; rows a second by the time of the micro-batch
 | seed's abrupt set | {" | ".join(f"{abrupt[n] / 1e6:.2f} M" for n in COUNTS)} |
 | all different, ranges to 1 hour | {" | ".join(f"{different[n] / 1e6:.2f} M" for n in COUNTS)} |
 
-Beside Spark's own `window()`, one streaming query for each window, with the same batches of {SMALL_BATCH} messages:
+Beside Spark's own `window()`, one streaming query for each window, with the same batches, as large as it can bear:
 
-| windows | ours | Spark's own | its memory |
-|---|---|---|---|
-{chr(10).join(f"| {n} | {ours[n]:,.0f} | {own[n]:,.0f} | {OWN[n]} |" for n in OWN)}
+| windows | messages in a batch | ours | Spark's own | its memory |
+|---|---|---|---|---|
+{chr(10).join(f"| {n} | {OWN[n].per_batch} | {ours[n]:,.0f} | {own[n]:,.0f} | {OWN[n].memory} |" for n in OWN)}
 
 ![rows a second against the number of windows](plots/spark.svg)
 
