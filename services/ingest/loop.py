@@ -25,7 +25,7 @@ from services.ingest.lane import Lane, Outcome
 from services.ingest.recovery import Key
 from services.ingest.rejects import Outgoing
 from services.ingest.state import State
-from services.ingest.transactions import AbortedError, StrangerError, Transactions
+from services.ingest.transactions import OVERDUE, AbortedError, StrangerError, Transactions
 from stairwise.errors import ConfigError
 from stairwise.platform import kafka, telemetry, topics
 from stairwise.platform.config import Settings
@@ -155,7 +155,7 @@ class Ingest:
     def _unclosed(self, names: set[str]) -> set[str]:
         if not names:
             return names
-        existing = self._consumer.list_topics(timeout=recovery.TIMEOUT).topics
+        existing = self._ends.topics(recovery.TIMEOUT)
         lives = {name: self._plans.log.lives(name) for name in names if topics.incoming(name) in existing}
         keys = [(topics.incoming(name), p) for name in lives for p in range(lives[name][-1].stream.partitions)]
         return recovery.open_ends(recovery.committed(self._consumer, keys), lives)
@@ -287,10 +287,12 @@ class Ingest:
             return
         commit, self._commit = self._commit, None
         try:
-            measures.transaction(commit.result())
+            measures.transaction(commit.result(OVERDUE))
         except AbortedError as error:
             self._take_back(error)
             return
+        except TimeoutError:
+            raise ConfigError("Kafka has not answered a commit", hint="is it there, and well?") from None
         for stream, outcome in self._outcomes:
             measures.committed(stream, outcome)
 

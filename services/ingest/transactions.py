@@ -22,6 +22,9 @@ TIMEOUT = 5.0
 PATIENCE = 15.0
 """After how long a step that Kafka keeps putting off is given up, and the process with it: a new one has new clients,
 which find a broker that was away sooner than old ones that wait for answers of before."""
+OVERDUE = 45.0
+"""After how long a commit that has not even failed is given up, and the process with it: where a broker goes away in
+the middle of a step, the client's own timeouts may not hold."""
 
 MAX_WAITING_KB = 32 << 10
 """How much may wait to be sent: who produces faster than Kafka takes it waits, instead of filling the memory."""

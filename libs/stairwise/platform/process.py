@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 from confluent_kafka import KafkaException
 
@@ -39,12 +40,19 @@ def run(service: str, body: Callable[[Settings, threading.Event], None]) -> None
             body(settings, stopping)
     except StairwiseError as error:
         log.error("%s", error)
-        raise SystemExit(1) from None
+        _end()
     except KafkaException:
         log.exception("Kafka")
-        raise SystemExit(1) from None
+        _end()
     finally:
         telemetry.stop()
+
+
+def _end() -> NoReturn:
+    """End with exit code 1, whatever other threads do: one may wait for an answer of Kafka's that never comes."""
+    telemetry.stop()
+    logging.shutdown()
+    os._exit(1)
 
 
 def _await_kafka(settings: Settings, stopping: threading.Event) -> None:
