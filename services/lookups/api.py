@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from services.lookups import metrics
-from services.lookups.coordinator import Asked, Coordinator, Owners
+from services.lookups.coordinator import Coordinator, Owners
 from services.lookups.follower import PlanFollower
 from services.lookups.holdings import Holdings
 from services.lookups.peers import Peers
 from services.lookups.statements import Statements
-from services.lookups.steps import WATERMARK, ask_from_proto, tell
+from services.lookups.steps import WATERMARK, Asked, ask_from_proto, tell
 from services.lookups.worker import Worker
 from stairwise.errors import NotFoundError, NotReadyError, StairwiseError
 from stairwise.lookups.explain import explained

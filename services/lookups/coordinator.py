@@ -12,20 +12,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 
+from services.lookups.hearsay import Hearsay
 from services.lookups.holdings import Holdings, Key
 from services.lookups.peers import Peers
-from services.lookups.steps import ALIGNED, CANDIDATES, PARTS, TIMES, WATERMARK, Ask, Told, tell
+from services.lookups.steps import ALIGNED, CANDIDATES, PARTS, TIMES, WATERMARK, Ask, Asked, Told, tell
 from stairwise.errors import NotReadyError, StairwiseError
-from stairwise.expressions.views import Ints, int64_view
+from stairwise.expressions.views import int64_view
 from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import among_the_last, look_up_each, look_up_plainly, named_keys
+from stairwise.lookups.gather import among_the_last, look_up, look_up_each, look_up_plainly, named_keys
 from stairwise.lookups.past import Past
-from stairwise.lookups.statement import Lookup
 from stairwise.platform import topics
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
@@ -34,15 +34,6 @@ POLL = 0.01
 """Seconds between two looks at a watermark that is waited for."""
 HERE = ""
 """Stands for this worker among the owners."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A lookup, or as many as there are keys."""
-
-    lookup: Lookup
-    keys: pa.RecordBatch | None = None
-    ranges: Ints | None = None
 
 
 class TooLateError(StairwiseError):
@@ -83,6 +74,7 @@ class Coordinator:
         self._holdings = holdings
         self._owners = owners
         self._peers = peers
+        self._hearsay = Hearsay(holdings)
 
     async def answers(
         self, asked: Sequence[Asked], at_least: Instant | None, patience: float
@@ -95,8 +87,28 @@ class Coordinator:
         if at_once is not None:
             return at_once
         streams = {one.lookup.stream.name: one.lookup.stream for one in asked}
-        at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
-        return at, [await self._answer(one, at) for one in asked]
+        try:
+            at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
+            return at, [await self._answer(one, at) for one in asked]
+        except NotReadyError:
+            alone = self._alone(asked, at_least)
+            if alone is None:
+                raise
+            return alone
+
+    def _alone(self, asked: Sequence[Asked], at_least: Instant | None) -> tuple[Instant, list[pa.RecordBatch]] | None:
+        """The same without others, where none of what is asked can be with them; as late as they were heard of."""
+        at = self._hearsay.instant(asked)
+        if at is None or (at_least is not None and at < at_least):
+            return None
+        answers: list[pa.RecordBatch] = []
+        for one in asked:
+            pasts = self._hearsay.here(one.lookup.stream)
+            if one.keys is not None:
+                answers.append(look_up_each(one.lookup, at, list(pasts.values()), one.keys, one.ranges))
+            else:
+                answers.append(look_up(one.lookup, at, pasts))
+        return at, answers
 
     def _at_once(self, asked: Sequence[Asked]) -> tuple[Instant, list[pa.RecordBatch]] | None:
         """What is asked most, where all is here: sums of one key, or keys one by one, now.
@@ -125,8 +137,7 @@ class Coordinator:
 
     async def _instant(self, streams: Collection[Stream], at_least: Instant | None, deadline: float) -> Instant:
         while True:
-            told = [await self._ask(Ask(WATERMARK, stream)) for stream in streams]
-            flat = list(chain.from_iterable(told))
+            flat = list(chain.from_iterable([await self._watermarks(stream) for stream in streams]))
             watermark = min(one.watermark for one in flat)
             if watermark == DUSK:  # all are sealed: time has ended with the last row
                 watermark = max(one.newest for one in flat)
@@ -137,6 +148,14 @@ class Coordinator:
             if time.monotonic() + POLL >= deadline:
                 raise TooLateError(at_least, watermark)
             await asyncio.sleep(POLL)
+
+    async def _watermarks(self, stream: Stream) -> list[Told]:
+        owners = self._owners.of(stream)
+        told = await self._ask(Ask(WATERMARK, stream), owners)
+        for (owner, numbers), one in zip(owners.items(), told, strict=True):
+            if owner != HERE:
+                self._hearsay.hear(stream, numbers, one)
+        return told
 
     async def _answer(self, asked: Asked, at: Instant) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stairwise.errors import StairwiseError
+from stairwise.lookups.homes import are_at_home, have_homes
 from stairwise.lookups.past import Past, Retain
 from stairwise.platform import topics
 from stairwise.platform.batches import BatchHeaders, decode_rows
@@ -52,6 +53,8 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.past = Past(self.stream, self.number, self.retain)
+        self.is_tidy = have_homes(self.stream)
+        """Does PARTITION BY send every row here that the partition ever had?"""
 
     @property
     def is_ready(self) -> bool:
@@ -63,12 +66,14 @@ class Partition:
             return False
         if self.next_sequence is None and headers.sequence:
             self.past.begin_after(headers.sequence, headers.previous)
+            self.is_tidy = False  # for all that anybody knows
         elif self.next_sequence is not None and headers.sequence != self.next_sequence:
             raise GapError(key, self.next_sequence, headers.sequence)
         rows = decode_rows(value, self.stream)
         self.next_offset = offset + 1
         self.next_sequence = headers.sequence + headers.rows
         self.rows += rows.num_rows
+        self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.number)
         self.watermark = headers.watermark
         self.newest = max(self.newest, headers.highest)
         self.past.take(rows, DUSK if headers.sealed else headers.watermark)

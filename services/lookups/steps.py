@@ -36,6 +36,15 @@ TIME = "time"
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A lookup, or as many as there are keys."""
+
+    lookup: Lookup
+    keys: pa.RecordBatch | None = None
+    ranges: Ints | None = None
+
+
+@dataclass(frozen=True)
 class Ask:
     """One step; which partitions it is about depends on who is asked."""
 
@@ -67,22 +76,25 @@ class Told:
     newest: Instant = DAWN
     rows: Sequence[pa.RecordBatch | None] = ()
     """Of each partition, or one of all together."""
+    tidy: bool = False
+    """Does PARTITION BY send every row here that the partitions ever had?"""
 
     def to_proto(self) -> pb.PartResponse:
         pages = [b"" if rows is None else to_plain_page(rows) for rows in self.rows]
-        return pb.PartResponse(watermark_ms=self.watermark, newest_ms=self.newest, rows=pages)
+        return pb.PartResponse(watermark_ms=self.watermark, newest_ms=self.newest, rows=pages, tidy=self.tidy)
 
     @staticmethod
     def from_proto(response: pb.PartResponse) -> Told:
         rows = [from_page(page) if page else None for page in response.rows]
-        return Told(response.watermark_ms, response.newest_ms, rows)
+        return Told(response.watermark_ms, response.newest_ms, rows, response.tidy)
 
 
 def tell(ask: Ask, numbers: Sequence[int], holdings: Holdings) -> Told:
     """Answer a step for partitions that are held here."""
     held = [find(holdings, ask.stream, number) for number in numbers]
     if ask.step == WATERMARK:
-        return Told(min(p.past.watermark for p in held), max(p.newest for p in held))
+        tidy = all(p.is_tidy for p in held)
+        return Told(min(p.past.watermark for p in held), max(p.newest for p in held), tidy=tidy)
     if ask.lookup is None:
         raise ValueError("only the watermark can be asked without a SELECT")
     for partition in held:

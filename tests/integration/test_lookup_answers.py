@@ -21,6 +21,7 @@ from stairwise.client.lookups import Answer, Many
 from stairwise.errors import NotReadyError, StairwiseError, StatementError
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
+from stairwise.streams.partition import partition_of
 from tests.integration.lookup_system import Worker, Writer, eventually
 
 pytestmark = pytest.mark.jvm
@@ -240,6 +241,89 @@ def test_two_workers_answer_as_one_and_the_one_left_answers_for_all(broker, work
         print(f"lookups came back {time.monotonic() - begin:.1f} s after a kill")
     finally:
         second.close()
+
+
+def test_what_is_at_home_with_one_worker_is_answered_while_the_other_is_dead(
+    broker, worker: Worker, writer: Writer
+) -> None:
+    """The rows of each ticker lie where PARTITION BY sends it; then one does not, and nobody relies on it any more."""
+    shop = Shop(writer)
+    shop.write(0, 1000)
+    second = Worker(broker.bootstrap, broker.directory)
+    try:
+        second.await_healthy()
+        eventually(lambda: len({o.address for o in worker.owners(shop.stream)}) == 2, "they share")
+        held = {o.partition for o in worker.owners(shop.stream) if o.address == worker.address}
+        ours, theirs = (
+            next(ticker for ticker in shop.tickers if (shop.home(ticker) in held) is here) for here in (True, False)
+        )
+        assert [shop.asked(worker, ticker) for ticker in (ours, theirs)] == [998, 998]
+        second.kill()
+        shop.write(1000, 1000)
+        asked, refused, times = 0, 0, {998}
+        while 1998 not in times:
+            asked += 1
+            times.add(shop.asked(worker, ours))
+            try:
+                shop.asked(worker, theirs)
+            except NotReadyError:
+                refused += 1
+        assert times == {998, 1998}
+        assert refused > 0
+        print(f"{asked} lookups on keys of the one that lives, and none refused; of the other's, {refused} were")
+    finally:
+        second.close()
+
+
+def test_a_ticker_that_lies_astray_is_not_taken_to_be_at_home(broker, worker: Worker, writer: Writer) -> None:
+    shop = Shop(writer)
+    shop.write(0, 1000, astray=True)
+    second = Worker(broker.bootstrap, broker.directory)
+    try:
+        second.await_healthy()
+        eventually(lambda: len({o.address for o in worker.owners(shop.stream)}) == 2, "they share")
+        for ticker in shop.tickers:
+            assert shop.asked(worker, ticker) == 998
+        second.kill()
+        for ticker in shop.tickers:
+            with pytest.raises(NotReadyError):
+                shop.asked(worker, ticker)
+    finally:
+        second.close()
+
+
+class Shop:
+    """A stream with PARTITION BY, and a row of some ticker in each partition at every millisecond."""
+
+    tickers = tuple(f"t{number}" for number in range(20))
+
+    def __init__(self, writer: Writer) -> None:
+        name = f"shop_{uuid.uuid4().hex[:6]}"
+        self.stream = Stream(name, COLUMNS, timestamp_by="ts", partition_by="ticker", partitions=4)
+        self.rows: list[tuple[int, str]] = []
+        self._writer = writer
+        writer.create(self.stream)
+
+    def home(self, ticker: str) -> int:
+        return partition_of(ticker, self.stream.partitions)
+
+    def write(self, start: int, count: int, *, astray: bool = False) -> None:
+        for partition in range(self.stream.partitions):
+            times = np.arange(start, start + count)
+            known = [t for t in self.tickers if (self.home(t) == partition) is not astray]
+            tickers = [known[time_ % len(known)] for time_ in times.tolist()]
+            self.rows += list(zip(times.tolist(), tickers, strict=True))
+            columns = [pa.array(times), pa.array(tickers), pa.array(times), pa.array(np.zeros(count))]
+            rows = pa.RecordBatch.from_arrays(columns, schema=self.stream.arrow_schema)
+            self._writer.write_rows(self.stream, partition, rows)
+
+    def asked(self, worker: Worker, ticker: str) -> int:
+        """Ask once; the answer must be right at its time, which is returned."""
+        select = f"SELECT COUNT(*) AS n FROM {self.stream.name} [RANGE 300 MILLISECONDS] WHERE ticker = '{ticker}'"
+        answer = worker.client.lookup(select, None, 0.5)
+        window = range(answer.time - 299, answer.time + 1)
+        assert answer.rows == [{"n": sum(time_ in window and ticker == one for time_, one in self.rows)}]
+        return answer.time
 
 
 @pytest.mark.long

@@ -7,10 +7,24 @@ cache is if nothing can be written there, so that it is compiled once and not wh
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit, types
 
 _READ = types.Array(types.int64, 1, "C", readonly=True)
 _WRITE = types.Array(types.int64, 1, "C")
+_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
+_BOUNDS = types.Array(types.int32, 1, "C", readonly=True)
+
+
+def _crc_table() -> np.ndarray:
+    """What CRC-32 makes of each byte."""
+    table = np.arange(256, dtype=np.int64)
+    for _ in range(8):
+        table = np.where(table & 1, 0xEDB88320 ^ (table >> 1), table >> 1)
+    return table
+
+
+_CRC = _crc_table()
 
 
 @njit(types.boolean(_READ, _READ, _READ, _READ, _WRITE), cache=True)
@@ -61,3 +75,13 @@ def rank(column, start, mask, first, end, bound, found):  # type: ignore[no-unty
             else:
                 high = middle
         found[ring] = low
+
+
+@njit(types.void(_BOUNDS, _BYTES, types.int64, _WRITE), cache=True)
+def spread(bounds, data, parts, found):  # type: ignore[no-untyped-def]
+    """Into which of so many parts each text goes, by its CRC-32."""
+    for row in range(len(found)):
+        crc = 0xFFFFFFFF
+        for place in range(bounds[row], bounds[row + 1]):
+            crc = _CRC[(crc ^ data[place]) & 0xFF] ^ (crc >> 8)
+        found[row] = (crc ^ 0xFFFFFFFF) % parts
