@@ -42,7 +42,8 @@ COUNTS = (1, 100, 1_000, 10_000)
 WARM_UP = 2
 """How many batches are left out."""
 
-OWN_SECONDS = 120.0
+OWN_SECONDS = 240.0
+"""For how long Spark's own windows are given batches, at most, once they are warm."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Beside:
         return max(160, 8 * self.per_batch)
 
 
-OWN = {1: Beside("4g", 64), 10: Beside("8g", 16), 50: Beside("14g", 8)}
+OWN = {1: Beside("4g", 256), 10: Beside("8g", 16), 50: Beside("14g", 8)}
 """By the number of windows."""
 LIVE_WARM = 20
 LIVE_SECONDS = 60
