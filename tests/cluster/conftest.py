@@ -38,7 +38,7 @@ def node(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(scope="session")
 def release(plane: ControlPlane, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     release = Release(plane, tmp_path_factory.mktemp("release"))
-    for number in range(2):
+    for number in range(4):  # two for each time that it is installed
         _offer_volume(plane, node.directory / f"volume-{number}", number)
     release.apply("install", "--wait", "--timeout=10m")
     release.start_client()
@@ -56,7 +56,7 @@ def _offer_volume(plane: ControlPlane, path: Path, number: int) -> None:
         "metadata": {"name": f"volume-{number}"},
         "spec": {
             "capacity": {"storage": "20Gi"},
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
             "hostPath": {"path": str(path), "type": "Directory"},
             "nodeAffinity": {
                 "required": {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.node import Node
-from tests.cluster.release import NAME, Release
+from tests.cluster.release import NAME, SMALL, Release
 from tests.e2e.conftest import STAIRWISE, wait_for
 
 pytestmark = pytest.mark.cluster
@@ -177,3 +177,28 @@ def test_an_uninstalled_release_leaves_its_checkpoint_and_nothing_else(release: 
     wait_for(lambda: release.objects(kinds) == [], "everything is gone")
     left = {claim["metadata"]["name"] for claim in release.objects("persistentvolumeclaims")}
     assert left == {f"{NAME}-stairwise-operators", f"data-{NAME}-stairwise-broker-0"}
+
+
+def test_executors_in_pods_of_their_own(release: Release, tmp_path: Path) -> None:
+    """Installed anew; one executor is killed while reports are on their way."""
+    release.plane.kubectl("delete", "persistentvolumeclaims", "--all")
+    executors = {"instances": 1, "cores": 1, "memory": "1g", "memoryOverhead": "512m"}
+    spark = {"mode": "kubernetes", "executors": executors}
+    release.apply("install", "--wait", "--timeout=10m", operators={"resources": SMALL, "spark": spark})
+
+    def made() -> list[str]:
+        label = "app.kubernetes.io/component"
+        pods = release.pods().items()
+        return [name for name, pod in pods if pod["metadata"]["labels"].get(label) == "executors"]
+
+    declare(release, "spread")
+    subscriber = Subscriber(release, "spread")
+    try:
+        subscriber.publish()
+        wait_for(lambda: len(made()) == 1, "there is an executor")
+        release.plane.kubectl("delete", "pod", *made(), "--force", "--grace-period=0")
+        subscriber.publish()
+        lines = subscriber.finish()
+    finally:
+        subscriber.stop()
+    assert lines == locally(tmp_path, "spread", subscriber.data)
