@@ -1,4 +1,7 @@
-"""The control plane on loopback: etcd, API server, controllers, scheduler, with one administrator."""
+"""The control plane: etcd, API server, controllers, scheduler, with one administrator.
+
+The API server listens on an address that only this machine and its pods know; all others on loopback.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from tests.e2e.conftest import wait_for
 
 TOKEN = "administrator-of-a-cluster-that-lives-for-minutes"
 SERVICES = "10.96.0.0/16"
+ADDRESS = "10.246.0.1"
+"""The machine's own, as pods know it."""
+LINK = "stairwise0"
 
 
 @dataclass
@@ -42,13 +48,14 @@ class ControlPlane:
     def ask(self, path: str) -> Any:
         unchecked = ssl.create_default_context()
         unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
-        asked = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}")
+        asked = urllib.request.Request(f"https://{ADDRESS}:{self.port}{path}")
         asked.add_header("Authorization", f"Bearer {TOKEN}")
         return urllib.request.urlopen(asked, timeout=10, context=unchecked)
 
     def stop(self) -> None:
         for each in reversed(self.running):
             each.stop()
+        run("ip", "link", "delete", LINK, check=False)
 
 
 @contextmanager
@@ -64,6 +71,9 @@ def started_control_plane(directory: Path) -> Iterator[ControlPlane]:
 
 def _start(plane: ControlPlane, etcd: str, peers: str) -> None:
     directory, port = plane.directory, plane.port
+    run("ip", "link", "add", LINK, "type", "bridge")
+    run("ip", "address", "add", f"{ADDRESS}/32", "dev", LINK)
+    run("ip", "link", "set", LINK, "up")
     key, public = directory / "accounts.key", directory / "accounts.pub"
     run("openssl", "genrsa", "-out", key, "2048")
     run("openssl", "rsa", "-in", key, "-pubout", "-out", public)
@@ -85,8 +95,8 @@ def _start(plane: ControlPlane, etcd: str, peers: str) -> None:
             "kube-apiserver",
             f"--etcd-servers={etcd}",
             f"--secure-port={port}",
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
+            f"--bind-address={ADDRESS}",
+            f"--advertise-address={ADDRESS}",
             f"--cert-dir={directory / 'certificates'}",
             f"--token-auth-file={directory / 'tokens.csv'}",
             "--authorization-mode=RBAC",
@@ -119,7 +129,7 @@ def _start(plane: ControlPlane, etcd: str, peers: str) -> None:
 
 
 def _kubeconfig(port: int) -> dict[str, object]:
-    server = {"server": f"https://127.0.0.1:{port}", "insecure-skip-tls-verify": True}
+    server = {"server": f"https://{ADDRESS}:{port}", "insecure-skip-tls-verify": True}
     return {
         "apiVersion": "v1",
         "kind": "Config",

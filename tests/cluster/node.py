@@ -1,7 +1,7 @@
 """The one node: containerd runs the pods, kubelet starts them, kube-proxy and a small DNS let them find each other.
 
-Each pod has a link of its own to the machine, and all traffic is routed by it: no bridge, so that what is sent to a
-Service comes back the same way.
+Its kubelet and its DNS listen where pods reach the machine, and nowhere else. Each pod has a link of its own to the
+machine, and all traffic is routed by it: no bridge, so that what is sent to a Service comes back the same way.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from pathlib import Path
 
 from stairwise.system.ports import free_ports
 from tests.cluster import traces
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ADDRESS, ControlPlane
 from tests.cluster.names import Names
 from tests.cluster.programs import BUILT, Running, network_plugins, run, start
 from tests.e2e.conftest import wait_for
 
 NAME = "machine"
 PODS = "10.245.0.0/24"
-ADDRESS = "10.246.0.1"
-"""The machine's own, as pods know it: its kubelet and its DNS listen there and nowhere else."""
-LINK = "stairwise0"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 
 CONTAINERD = """\
@@ -81,7 +78,6 @@ class Node:
             steps.callback(traces.remove_mounts, self.directory)
             steps.callback(traces.end_processes, self.directory)
             steps.callback(FORWARDING.write_text, self.forwarding)
-            steps.callback(run, "ip", "link", "delete", LINK, check=False)
             if self.names is not None:
                 steps.callback(self.names.stop)
             steps.callback(run, BUILT / "bin" / "kube-proxy", "--cleanup", check=False)
@@ -108,9 +104,6 @@ def started_node(plane: ControlPlane, directory: Path) -> Iterator[Node]:
 def _start(node: Node) -> None:
     plane, directory = node.plane, node.directory
     FORWARDING.write_text("1")
-    run("ip", "link", "add", LINK, "type", "bridge")
-    run("ip", "address", "add", f"{ADDRESS}/32", "dev", LINK)
-    run("ip", "link", "set", LINK, "up")
     node.names = Names(ADDRESS, plane.read)
     _configure(node)
     node.running.append(start("containerd", "--config", str(directory / "containerd.toml"), directory=directory))
