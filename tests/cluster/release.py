@@ -50,6 +50,10 @@ class Release:
         path.write_text(json.dumps(self.values))
         return self.helm(verb, NAME, str(CHART), f"--values={path}", *options, within=900)
 
+    def make_secret(self, name: str, **files: Path) -> None:
+        held = [f"--from-file={key}={path}" for key, path in files.items()]
+        self.plane.kubectl("create", "secret", "generic", name, *held)
+
     def objects(self, kind: str) -> list[dict[str, Any]]:
         selector = f"--selector=app.kubernetes.io/instance={NAME}"
         items: list[dict[str, Any]] = json.loads(self.plane.kubectl("get", kind, selector, "--output=json"))["items"]

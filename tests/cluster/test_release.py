@@ -12,6 +12,7 @@ import pytest
 from tests.cluster.node import Node
 from tests.cluster.release import NAME, SMALL, Release
 from tests.e2e.conftest import STAIRWISE, wait_for
+from tests.unit.platform.secured_servers import CERTIFICATES, write_tokens
 
 pytestmark = pytest.mark.cluster
 
@@ -202,3 +203,25 @@ def test_executors_in_pods_of_their_own(release: Release, tmp_path: Path) -> Non
     finally:
         subscriber.stop()
     assert lines == locally(tmp_path, "spread", subscriber.data)
+
+
+def test_tls_and_tokens(release: Release, tmp_path: Path) -> None:
+    """`helm test` passes with the token that it is given; who comes without TLS is not heard."""
+    tokens = write_tokens(tmp_path / "tokens.toml", tester=["admin", "define", "publish", "read"])
+    pair = {"tls.crt": "server.pem", "tls.key": "server.key", "ca.crt": "ca.pem"}
+    files = {name: CERTIFICATES / file for name, file in pair.items()}
+    release.make_secret("certificate", **files)
+    release.make_secret("tokens", **{"tokens.toml": tokens})
+    (tmp_path / "token").write_text("tester")
+    release.make_secret("tester", token=tmp_path / "token")
+    release.apply(
+        "upgrade",
+        "--wait",
+        "--timeout=10m",
+        tls={"secret": "certificate", "serverName": "localhost", "mutual": True},
+        tokens={"secret": "tokens"},
+        tests={"tokenSecret": "tester"},
+    )
+    assert "Phase:          Succeeded" in release.helm("test", NAME, "--timeout=5m")
+    with pytest.raises(RuntimeError, match="no answer"):
+        release.inside("sql", "-e", "SHOW STREAMS")

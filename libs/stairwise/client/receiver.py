@@ -95,12 +95,12 @@ class _Report:
 
 
 class Retry:
-    """Pauses that grow while nothing comes, up to a deadline."""
+    """Pauses that grow while nothing comes, up to a deadline; a near one at first, unless it ``was_there`` before."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, *, was_there: bool) -> None:
         self._pause = SHORTEST_PAUSE
         self._whole_patience = patience
-        self._patience = min(patience, FIRST_PATIENCE)
+        self._patience = patience if was_there else min(patience, FIRST_PATIENCE)
         self._deadline: float | None = None
 
     def succeeded(self) -> None:

@@ -26,7 +26,7 @@ class Subscribed:
         self._receiver = receiver
         self._open = open_
         self._address = address
-        self._retry = Retry(patience)
+        self._retry = Retry(patience, was_there=bool(receiver.request.token))
         self._call: Any = None
         self._closed = False
 

@@ -53,6 +53,12 @@ def test_a_server_that_says_that_it_starts_is_waited_for(monkeypatch: pytest.Mon
         list(client.subscribe("q"))
 
 
+def test_who_comes_back_with_a_token_waits_as_if_the_connection_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiver, "FIRST_PATIENCE", 0.0)
+    with served([UNAVAILABLE], [HEADER, progress(10), END]) as (client, _):
+        assert rows(list(client.subscribe("q", b"token"))) == [(10, [])]
+
+
 def test_a_server_that_stays_away_is_given_up_after_the_patience() -> None:
     with (
         served([HEADER, progress(10), UNAVAILABLE], [UNAVAILABLE]) as (client, _),
