@@ -74,7 +74,7 @@ def _start(plane: ControlPlane, etcd: str, peers: str) -> None:
     run("ip", "link", "add", LINK, "type", "bridge")
     run("ip", "address", "add", f"{ADDRESS}/32", "dev", LINK)
     run("ip", "link", "set", LINK, "up")
-    run("ip", "route", "add", SERVICES, "dev", LINK)  # what has no rule yet must not leave the machine
+    run("ip", "route", "add", SERVICES, "dev", LINK)  # what is sent to a Service without rules must stay here
     key, public = directory / "accounts.key", directory / "accounts.pub"
     run("openssl", "genrsa", "-out", key, "2048")
     run("openssl", "rsa", "-in", key, "-pubout", "-out", public)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stairwise.system.ports import free_ports
 from tests.cluster import traces
-from tests.cluster.control_plane import ADDRESS, ControlPlane
+from tests.cluster.control_plane import ADDRESS, LINK, ControlPlane
 from tests.cluster.names import Names
 from tests.cluster.programs import BUILT, Running, network_plugins, run, start
 from tests.e2e.conftest import wait_for
@@ -104,6 +104,7 @@ def started_node(plane: ControlPlane, directory: Path) -> Iterator[Node]:
 def _start(node: Node) -> None:
     plane, directory = node.plane, node.directory
     FORWARDING.write_text("1")
+    run("ip", "route", "add", PODS, "dev", LINK)  # what is sent to a pod that is gone must stay here
     node.names = Names(ADDRESS, plane.read)
     _configure(node)
     node.running.append(start("containerd", "--config", str(directory / "containerd.toml"), directory=directory))

@@ -20,7 +20,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_LOOKUPS_RETAIN_BYTES | how much memory lookups take for one partition, at most | 268435456 |
 | STAIRWISE_SHARDS | into how many shards a signature with a common key is split | 1 |
 | STAIRWISE_BATCH_MESSAGES | how many messages of ``s.*`` a micro-batch of operators takes at the most | 400 |
-| STAIRWISE_TRIGGER_MS | how long after a micro-batch has started the next one starts that is not full | 900 |
+| STAIRWISE_TRIGGER_MS | how long after a micro-batch has started the next one starts that is not full | 1200 |
 | STAIRWISE_REPORT_BYTES | the largest report of a shard that operators publishes | 536870912 |
 | STAIRWISE_PIECE_BYTES | how much of a report one message of ``results`` holds at the most | 4194304 |
 | STAIRWISE_METRICS | where Prometheus scrapes this service, ``host:port``; ``none``: nowhere | none |
@@ -116,7 +116,7 @@ class Settings:
     lookups_retain_bytes: int = 256 << 20
     shards: int = 1
     batch_messages: int = 400
-    trigger_ms: int = 900
+    trigger_ms: int = 1200
     report_bytes: int = 512 << 20
     piece_bytes: int = 4 << 20
     metrics: str | None = None
