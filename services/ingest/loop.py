@@ -176,8 +176,15 @@ class Ingest:
             self._finish()
         self._leave(partitions)
 
-    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        """They are somebody else's already: this process hung, or the broker was away."""
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """They are somebody else's already: this process hung, or the broker was away.
+
+        Unless others stay: then it is the client that does not find their topics (any more, or in what it was told
+        just after they were made), and the group has not given them away.
+        """
+        if len(partitions) < len(consumer.assignment()):
+            self._revoked(consumer, partitions)
+            return
         self._leave(partitions)
         self._is_lost = True
 

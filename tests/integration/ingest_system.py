@@ -45,13 +45,6 @@ class Instance:
 
     process: subprocess.Popen[bytes]
     log: Path
-    name: str
-    environment: dict[str, str]
-
-    @property
-    def has_given_up(self) -> bool:
-        """Has it ended since its partitions were given away? Whoever runs it starts it again."""
-        return self.process.poll() == 1 and "given this instance's partitions away" in self.log.read_text()
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()[-3000:]
@@ -125,7 +118,7 @@ class IngestSystem:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        made = Instance(process, log, instance, environment)
+        made = Instance(process, log)
         self.instances.append(made)
         if await_ready:
             wait_for(made.is_ready, "ingest is ready")
@@ -211,8 +204,6 @@ class IngestSystem:
     def await_read(self, stream: Stream | str, within: float = 120) -> None:
         def is_read() -> bool:
             last = self.instances[-1]
-            if last.has_given_up:
-                self.start(last.name, await_ready=False, **last.environment)
             assert any(i.process.poll() is None for i in self.instances), last.log.read_text()[-3000:]
             return self.lag(stream) == 0
 

@@ -289,6 +289,23 @@ def test_a_stream_that_is_created_while_nobody_runs_is_read_afterwards(system: I
     assert numbers(system, stream) == [1]
 
 
+def test_a_topic_that_is_deleted_does_not_end_ingest(system: IngestSystem) -> None:
+    (running,) = [i for i in system.instances if i.process.poll() is None]
+    stream, other = system.declare("PARTITIONS 1"), system.declare("PARTITIONS 1")
+    for one in (stream, other):
+        system.publish(one, [{"ts": START, "n": 1}])
+        system.await_read(one)
+    topics.delete(kafka.admin(system.brokers), [topics.incoming(stream.name)])
+    system.declare("PARTITIONS 1")  # now ingest asks Kafka for the topics that it reads
+    said = f'"partition left", "topic": "{topics.incoming(stream.name)}"'
+    wait_for(lambda: said in running.log.read_text(), "its partition is let go")
+    system.publish(other, [{"ts": START + 1, "n": 2}])
+    system.await_read(other)
+    assert numbers(system, other) == [1, 2]
+    assert running.process.poll() is None
+    system.sql(f"DROP STREAM {stream.name}")
+
+
 def test_a_group_whose_offsets_have_expired_goes_on_from_what_it_wrote(system: IngestSystem) -> None:
     (running,) = [i for i in system.instances if i.process.poll() is None]
     stream = system.declare("PARTITIONS 1")
