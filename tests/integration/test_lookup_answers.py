@@ -246,7 +246,7 @@ def test_two_workers_answer_as_one_and_the_one_left_answers_for_all(broker, work
 def test_what_is_at_home_with_one_worker_is_answered_while_the_other_is_dead(
     broker, worker: Worker, writer: Writer
 ) -> None:
-    """The rows of each ticker lie where PARTITION BY sends it; then one does not, and nobody relies on it any more."""
+    """The rows of each ticker lie where PARTITION BY sends it. Time stands still until all are read again."""
     shop = Shop(writer)
     shop.write(0, 1000)
     second = Worker(broker.bootstrap, broker.directory)
