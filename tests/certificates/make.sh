@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the certificates of the tests anew. They protect nothing: the keys are public, the names are of this machine.
 #   ca.pem        the authority of server.pem and client.pem        stranger.pem   an authority that signed neither
-#   server.pem    for 127.0.0.1 and localhost                       client.pem     of the client "reports"
+#   server.pem    for 127.0.0.1, localhost and 10.246.0.1, by       client.pem     of the client "reports"
+#                 which pods of the cluster tests know the machine
 set -eu
 cd "$(dirname "$0")"
 key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1.key"; }
@@ -19,6 +20,6 @@ signed() {
 }
 authority ca
 authority stranger
-signed server localhost DNS:localhost,IP:127.0.0.1
+signed server localhost DNS:localhost,IP:127.0.0.1,IP:10.246.0.1
 signed client reports DNS:reports
 rm ca.key ca.srl

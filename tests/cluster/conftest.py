@@ -38,7 +38,7 @@ def node(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(scope="session")
 def release(plane: ControlPlane, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     release = Release(plane, tmp_path_factory.mktemp("release"))
-    for number in range(4):  # two for each time that it is installed
+    for number in range(5):  # two for each time that it is installed, one without a broker
         _offer_volume(plane, node.directory / f"volume-{number}", number)
     release.apply("install", "--wait", "--timeout=10m")
     release.start_client()

@@ -50,9 +50,13 @@ class Release:
         path.write_text(json.dumps(self.values))
         return self.helm(verb, NAME, str(CHART), f"--values={path}", *options, within=900)
 
-    def make_secret(self, name: str, **files: Path) -> None:
-        held = [f"--from-file={key}={path}" for key, path in files.items()]
-        self.plane.kubectl("create", "secret", "generic", name, *held)
+    def forget(self) -> None:
+        """What a release that was uninstalled has left: its checkpoint, and the trial broker's data."""
+        self.plane.kubectl("delete", "persistentvolumeclaims", "--all")
+
+    def make_secret(self, name: str, **held: str) -> None:
+        literals = [f"--from-literal={key}={value}" for key, value in held.items()]
+        self.plane.kubectl("create", "secret", "generic", name, *literals)
 
     def objects(self, kind: str) -> list[dict[str, Any]]:
         selector = f"--selector=app.kubernetes.io/instance={NAME}"

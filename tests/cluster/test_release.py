@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.control_plane import ADDRESS
 from tests.cluster.node import Node
 from tests.cluster.release import NAME, SMALL, Release
 from tests.e2e.conftest import STAIRWISE, wait_for
+from tests.integration.secured_broker import PASSWORD, USER, secured_broker
 from tests.unit.platform.secured_servers import CERTIFICATES, write_tokens
 
 pytestmark = pytest.mark.cluster
@@ -182,7 +184,7 @@ def test_an_uninstalled_release_leaves_its_checkpoint_and_nothing_else(release: 
 
 def test_executors_in_pods_of_their_own(release: Release, tmp_path: Path) -> None:
     """Installed anew; one executor is killed while reports are on their way."""
-    release.plane.kubectl("delete", "persistentvolumeclaims", "--all")
+    release.forget()
     executors = {"instances": 1, "cores": 1, "memory": "1g", "memoryOverhead": "512m"}
     spark = {"mode": "kubernetes", "executors": executors}
     release.apply("install", "--wait", "--timeout=10m", operators={"resources": SMALL, "spark": spark})
@@ -205,15 +207,18 @@ def test_executors_in_pods_of_their_own(release: Release, tmp_path: Path) -> Non
     assert lines == locally(tmp_path, "spread", subscriber.data)
 
 
+def certificate(owner: str) -> dict[str, str]:
+    """What a secret for TLS holds."""
+    held = {"tls.crt": f"{owner}.pem", "tls.key": f"{owner}.key", "ca.crt": "ca.pem"}
+    return {name: (CERTIFICATES / file).read_text() for name, file in held.items()}
+
+
 def test_tls_and_tokens(release: Release, tmp_path: Path) -> None:
     """`helm test` passes with the token that it is given; who comes without TLS is not heard."""
     tokens = write_tokens(tmp_path / "tokens.toml", tester=["admin", "define", "publish", "read"])
-    pair = {"tls.crt": "server.pem", "tls.key": "server.key", "ca.crt": "ca.pem"}
-    files = {name: CERTIFICATES / file for name, file in pair.items()}
-    release.make_secret("certificate", **files)
-    release.make_secret("tokens", **{"tokens.toml": tokens})
-    (tmp_path / "token").write_text("tester")
-    release.make_secret("tester", token=tmp_path / "token")
+    release.make_secret("certificate", **certificate("server"))
+    release.make_secret("tokens", **{"tokens.toml": tokens.read_text()})
+    release.make_secret("tester", token="tester")
     release.apply(
         "upgrade",
         "--wait",
@@ -225,3 +230,25 @@ def test_tls_and_tokens(release: Release, tmp_path: Path) -> None:
     assert "Phase:          Succeeded" in release.helm("test", NAME, "--timeout=5m")
     with pytest.raises(RuntimeError, match="no answer"):
         release.inside("sql", "-e", "SHOW STREAMS")
+
+
+def test_a_kafka_outside_of_the_cluster_behind_tls_and_sasl(release: Release, tmp_path: Path) -> None:
+    """As the chart is meant to be used; with everything else that the tests before have switched on."""
+    release.helm("uninstall", NAME, "--wait", "--timeout=5m")
+    release.forget()
+    release.make_secret("kafka", **certificate("client"))
+    release.make_secret("login", username=USER, password=PASSWORD)
+    with secured_broker(tmp_path, ADDRESS) as kafka:
+        release.apply(
+            "install",
+            "--wait",
+            "--timeout=10m",
+            trialBroker={"enabled": False},
+            kafka={
+                "brokers": kafka.bootstrap,
+                "tls": {"secret": "kafka", "clientCertificate": True},
+                "sasl": {"secret": "login"},
+            },
+        )
+        assert "Phase:          Succeeded" in release.helm("test", NAME, "--timeout=5m")
+        release.helm("uninstall", NAME, "--wait", "--timeout=5m")

@@ -42,22 +42,22 @@ class SecuredBroker:
 
 
 @contextmanager
-def secured_broker(directory: Path) -> Iterator[SecuredBroker]:
+def secured_broker(directory: Path, host: str = "127.0.0.1") -> Iterator[SecuredBroker]:
     port, controller_port, secured_port = free_ports(3)
     installation = find_installation(os.environ)
-    templates = _templates(installation.templates, directory / "templates", secured_port)
+    templates = _templates(installation.templates, directory / "templates", f"{host}:{secured_port}")
     broker = Broker(replace(installation, templates=templates), directory / "broker", port, controller_port)
     broker.prepare()
     running = launch(broker.part(), directory)
     try:
         await_healthy(running)
         _add_user(broker.address)
-        yield SecuredBroker(f"127.0.0.1:{secured_port}", broker.address)
+        yield SecuredBroker(f"{host}:{secured_port}", broker.address)
     finally:
         stop(running)
 
 
-def _templates(original: Path, copy: Path, secured_port: int) -> Path:
+def _templates(original: Path, copy: Path, secured: str) -> Path:
     """The broker's templates with one more listener."""
     copy.mkdir()
     (copy / "log4j2.properties").write_bytes((original / "log4j2.properties").read_bytes())
@@ -79,7 +79,7 @@ def _templates(original: Path, copy: Path, secured_port: int) -> Path:
     for line in (original / "server.properties").read_text().splitlines():
         name = line.partition("=")[0]
         if name in ("listeners", "advertised.listeners"):
-            line += f",SECURED://127.0.0.1:{secured_port}"
+            line += f",SECURED://{secured}"
         if name == "listener.security.protocol.map":
             line += ",SECURED:SASL_SSL"
         lines.append(line)
