@@ -245,7 +245,8 @@ class Lane:
     ) -> Iterator[Outgoing]:
         """A batch, or several where one would be too large."""
         count = rows.num_rows
-        if count > 1 and (rows.nbytes > BATCH_BYTES or count > BATCH_ROWS):
+        value = rows.serialize() if count <= BATCH_ROWS else None
+        if count > 1 and (value is None or value.size > BATCH_BYTES):
             half = count // 2
             yield from self._batches(rows.slice(0, half), time[:half], version, upto, traces)
             yield from self._batches(rows.slice(half), time[half:], version, upto, traces)
@@ -265,7 +266,7 @@ class Lane:
         )
         self.state = replace(self.state, position=after, version=version)
         self.outcome += Outcome(rows=count)
-        yield self._outgoing(rows.serialize(), headers, upto, traces)
+        yield self._outgoing(value, headers, upto, traces)
 
     def _outgoing(
         self,

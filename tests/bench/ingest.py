@@ -32,6 +32,7 @@ import matplotlib.pyplot as plt
 
 PARTITIONS = 4
 OBJECTS = 600_000
+ARROW_ROWS = 24 * OBJECTS
 ROUNDS = 3
 LATENCY_ROWS = 10_000
 LATENCY_SECONDS = 30
@@ -201,7 +202,7 @@ def codecs(system: IngestSystem) -> list[Codec]:
 def rounds(system: IngestSystem) -> tuple[dict[str, list[Rate]], int, int]:
     """Every kind of load in turn, so that what else the machine does falls on all alike; and the dead letters."""
     print("warming up the broker, which compiles while it works", file=sys.stderr)
-    for values in (load.objects(OBJECTS), load.arrow(12 * OBJECTS, 1_000)):
+    for values in (load.objects(OBJECTS), load.arrow(ARROW_ROWS, 1_000)):
         ingest_rate(system, declared(system, values)[0])
     rates: dict[str, list[Rate]] = defaultdict(list)
     letters = other = 0
@@ -211,7 +212,7 @@ def rounds(system: IngestSystem) -> tuple[dict[str, list[Rate]], int, int]:
         rates["bare loop"].append(bare_rate(system, stream, messages))
         rates["objects"].append(ingest_rate(system, stream))
         rates["1,000 lines"].append(ingest_rate(system, declared(system, load.lines(2 * OBJECTS, 1_000))[0]))
-        rates["Arrow, 1,000 rows"].append(ingest_rate(system, declared(system, load.arrow(12 * OBJECTS, 1_000))[0]))
+        rates["Arrow, 1,000 rows"].append(ingest_rate(system, declared(system, load.arrow(ARROW_ROWS, 1_000))[0]))
         stream, _ = declared(system, load.one_in_a_hundred_wrong(OBJECTS, HUGE), "REJECT UNKNOWN FIELDS")
         rates["objects, 1 % wrong"].append(ingest_rate(system, stream))
         letters, other = wrong_reasons(system, stream)
@@ -248,8 +249,8 @@ def goals_of(rates: dict[str, list[Rate]], letters: int, other: int, p50: float,
     goals = []
     for name, of, to, wanted in compared:
         found = ratio(rates, of, to)
-        figure = f"{found.clock:.2f} × (CPU of all threads {found.threads:.2f}, of the busiest {found.busiest:.2f})"
-        goals.append(Goal(name, f"≥ {wanted:.3g} ×", figure, found.clock >= wanted))
+        figure = f"{found.busiest:.2f} × (CPU of all threads {found.threads:.2f}, by the clock {found.clock:.2f})"
+        goals.append(Goal(name, f"≥ {wanted:.3g} ×", figure, found.busiest >= wanted))
     expected = OBJECTS // 100
     return [
         *goals,
@@ -284,10 +285,12 @@ def section(rates: dict[str, Rate], compressions: Sequence[Codec]) -> str:
     return (
         "One process, four partitions, rows of four columns, against a loop over `consume` that does nothing with "
         f"the same messages; broker and all on the same machine. Medians of {ROUNDS} rounds in which the loads take "
-        "turns, after one that warms the broker up. The goals are judged by the clock. A process fetches, decodes and "
-        "sends in threads of their own: the CPU time of the busiest one is what bounds its rows a second where cores "
-        f"are free. Latency is from the producer's call to a reader of what is committed, for "
-        f"{LATENCY_SECONDS - WARM_SECONDS} s after {WARM_SECONDS} s that warm up.\n\n"
+        "turns, after one that warms the broker up. A process fetches, decodes and sends in threads of their own: the "
+        "CPU time of the busiest one bounds its rows a second where cores are free, and the goals are judged by it. "
+        "The other measures stand beside it. Of all threads, packing and unpacking lz4 is nearly half of what Arrow "
+        "costs. By the clock it is the two cores that are measured, of which the broker takes one while Arrow flows, "
+        "and less than half while objects do. Latency is from the producer's call to a reader of what is committed, "
+        f"for {LATENCY_SECONDS - WARM_SECONDS} s after {WARM_SECONDS} s that warm up.\n\n"
         "| messages | rows per CPU second of the busiest thread | of all threads | rows a second by the clock |\n"
         f"|---|---|---|---|\n{table}\n\n"
         "![Rows a second by format](plots/ingest.svg)\n\n"
