@@ -5,8 +5,9 @@
     NDJSON   application/x-ndjson                   objects, each on its line
     Arrow    application/vnd.apache.arrow.stream    begins with ff ff ff ff
 
-Everything is first read as one object, which is what most messages are; only what is none is looked at again. Rows
-stay in the order of the messages, whatever their formats, and know which part of which message they were.
+Everything is first read as one object, which is what most messages are: many that look alike as columns, others one by
+one. Only what is none is looked at again. Rows stay in the order of the messages, whatever their formats, and know
+which part of which message they were.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from stairwise.streams.uniform import UniformDecoder
 CONTENT_TYPE = "content-type"
 ENOUGH = 512
 """From how many lines on it pays to read them as columns."""
+ENOUGH_OBJECTS = 2_048
+"""And from how many messages of one object, which have to be put together first."""
+UNLIKE = 15
+"""So many times they are read one by one after some that did not look alike."""
 
 
 class Format(Enum):
@@ -48,11 +53,15 @@ class MessageDecoder:
         self._json = RowDecoder(stream)
         self._uniform = UniformDecoder(stream)
         self._arrow = ArrowDecoder(stream)
+        self._unlike = 0
 
     def decode(
         self, values: Sequence[bytes], times: np.ndarray | None, format_of: Callable[[int], Format | None]
     ) -> Iterator[Block]:
         """All rows of the messages. ``times`` are append times; ``format_of`` tells a message's content-type."""
+        if (alike := self._objects_block(values, times)) is not None:
+            yield alike
+            return
         run = TextRun(self._stream, self._json, values, times)
         coming = iter(values)
         rest = map(self._json.read, coming)
@@ -84,6 +93,26 @@ class MessageDecoder:
                     yield from self._line_blocks(run, values, at, upto, times)
             at = upto
         yield from run.take()
+
+    def _objects_block(self, values: Sequence[bytes], times: np.ndarray | None) -> Block | None:
+        """Messages that are each one object on one line and look alike; None if some do not, or they are few."""
+        if len(values) < ENOUGH_OBJECTS:
+            return None
+        if self._unlike:
+            self._unlike -= 1
+            return None
+        rows = self._uniform.decode([b"\n".join([*values, b""])], len(values), times)
+        if rows is None:
+            self._unlike = UNLIKE
+            return None
+        decoded = within_time(self._stream, Decoded(rows, np.arange(len(values)), []))
+        bad = [Bad(b.index, 1, b, None) for b in decoded.bad]
+        return Block(
+            decoded.rows,
+            decoded.index,
+            bad,
+            lambda some: [(message, 1, None) for message in decoded.index[some].tolist()],
+        )
 
     def _arrow_blocks(self, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None) -> Iterator[Block]:
         for found in self._arrow.decode(values, range(at, upto), times, BLOCK_ROWS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.blocks import BLOCK_ROWS, Block
-from stairwise.streams.messages import Format, MessageDecoder
+from stairwise.streams.messages import ENOUGH_OBJECTS, UNLIKE, Format, MessageDecoder
 from stairwise.streams.rows import Code
 
 STREAM = Stream(
@@ -66,6 +66,49 @@ def test_objects_lines_and_arrow_batches_mix_in_order() -> None:
     values = [b'{"ts":1,"k":"a"}', b'{"ts":2,"k":"a"}\n{"ts":3,"k":"b","v":1}\n', arrow(batch), b'{"k":"e","ts":6}']
     assert rows(values) == [row(1), row(2), row(3, "b", 1.0), row(4, "c", 0.5), row(5, "d"), row(6, "e")]
     assert [m for block in blocks(values) for m in block.message.tolist()] == [0, 1, 1, 2, 2, 3]
+
+
+ODD = {
+    "none": b'{"ts":1,"k":"a","n":1}',
+    "other order": b'{"k":"a","ts":1,"n":1}',
+    "null": b'{"ts":1,"k":null,"n":1}',
+    "too far": b'{"ts":999999999999999999,"k":"a","n":1}',
+    "two lines": b'{"ts":1,"k":"a","n":1}\n{"ts":2,"k":"b","n":2}',
+    "a line's end": b'{"ts":1,"k":"a","n":1}\n',
+    "two objects": b'{"ts":1,"k":"a","n":1}{"ts":2,"k":"b","n":2}',
+    "empty": b"",
+    "no JSON": b"ts,k,n",
+    "Arrow": arrow(pa.table({"ts": [1], "k": ["a"], "n": [1]})),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("at", [0, ENOUGH_OBJECTS // 2, ENOUGH_OBJECTS])
+def test_many_objects_are_what_they_are_one_by_one(odd: str, at: int) -> None:
+    """Also in the times after some that did not look alike, and once those are over."""
+    alike = [b'{"ts":%d,"k":"k%d","n":%d}' % (100 + n, n % 7, n) for n in range(ENOUGH_OBJECTS)]
+    values = [*alike[:at], ODD[odd], *alike[at:]]
+    few = MessageDecoder(STREAM)
+    expected = _told(
+        (start, block)
+        for start in range(0, len(values), 1_000)
+        for block in few.decode(values[start : start + 1_000], None, lambda _: None)
+    )
+    decoder = MessageDecoder(STREAM)
+    for _ in range(UNLIKE + 2):
+        assert _told((0, block) for block in decoder.decode(values, None, lambda _: None)) == expected
+
+
+def _told(blocks_from: Iterable[tuple[int, Block]]) -> tuple[list[object], list[object], list[object]]:
+    """Rows, what is bad, and the parts that the rows were, with the numbers of their messages."""
+    rows: list[object] = []
+    bad: list[object] = []
+    parts: list[object] = []
+    for start, block in blocks_from:
+        rows += zip((block.message + start).tolist(), block.rows.to_pylist(), strict=True)
+        bad += [(b.message + start, b.rows, b.reason.code, b.reason.field, b.excerpt) for b in block.bad]
+        parts += [(message + start, *part) for message, *part in block.parts(np.arange(block.rows.num_rows))]
+    return rows, bad, parts
 
 
 def test_lines_may_end_as_windows_ends_them_and_empty_ones_are_no_rows() -> None:
