@@ -51,7 +51,7 @@ class Release:
         return self.helm(verb, NAME, str(CHART), f"--values={path}", *options, within=900)
 
     def forget(self) -> None:
-        """What a release that was uninstalled has left: its checkpoint, and the trial broker's data."""
+        """Delete what a release that was uninstalled has left: its checkpoint, and the trial broker's data."""
         self.plane.kubectl("delete", "persistentvolumeclaims", "--all")
 
     def make_secret(self, name: str, **held: str) -> None:

@@ -101,18 +101,11 @@ class MessageDecoder:
         if self._unlike:
             self._unlike -= 1
             return None
-        rows = self._uniform.decode([b"\n".join([*values, b""])], len(values), times)
-        if rows is None:
+        text = [b"\n".join([*values, b""])]
+        block = self._columns_block(text, np.arange(len(values)), times, lambda _: None)
+        if block is None:
             self._unlike = UNLIKE
-            return None
-        decoded = within_time(self._stream, Decoded(rows, np.arange(len(values)), []))
-        bad = [Bad(b.index, 1, b, None) for b in decoded.bad]
-        return Block(
-            decoded.rows,
-            decoded.index,
-            bad,
-            lambda some: [(message, 1, None) for message in decoded.index[some].tolist()],
-        )
+        return block
 
     def _arrow_blocks(self, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None) -> Iterator[Block]:
         for found in self._arrow.decode(values, range(at, upto), times, BLOCK_ROWS):
@@ -145,17 +138,26 @@ class MessageDecoder:
         if sum(counts) < ENOUGH:
             return None
         message = np.repeat([lines.message for lines in group], counts)
-        rows = self._uniform.decode([g.text for g in group], len(message), None if times is None else times[message])
+        return self._columns_block([lines.text for lines in group], message, times, _LinesOf(group).line)
+
+    def _columns_block(
+        self,
+        text: Sequence[bytes],
+        message: np.ndarray,
+        times: np.ndarray | None,
+        excerpt: Callable[[int], bytes | None],
+    ) -> Block | None:
+        """Lines that look alike, each of a ``message`` of which it is the ``excerpt``; None if some do not."""
+        rows = self._uniform.decode(text, len(message), None if times is None else times[message])
         if rows is None:
             return None
         decoded = within_time(self._stream, Decoded(rows, np.arange(len(message)), []))
-        text = _LinesOf(group)
-        bad = [Bad(int(message[b.index]), 1, b, text.line(b.index)) for b in decoded.bad]
+        bad = [Bad(int(message[b.index]), 1, b, excerpt(b.index)) for b in decoded.bad]
         return Block(
             decoded.rows,
             message[decoded.index],
             bad,
-            lambda some: [(int(message[row]), 1, text.line(row)) for row in decoded.index[some].tolist()],
+            lambda some: [(int(message[row]), 1, excerpt(row)) for row in decoded.index[some].tolist()],
         )
 
 
