@@ -22,7 +22,7 @@ from services.ingest import rejects
 from services.ingest.rejects import Outgoing
 from services.ingest.state import NEXT, State
 from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders
+from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.platform.lives import Life
 from stairwise.schema import Instant, Stream
 from stairwise.streams.blocks import Bad, Block
@@ -33,7 +33,7 @@ from stairwise.streams.sequence import Position, sequence
 BATCH_ROWS = 16_384
 """How many rows a batch has at the most."""
 BATCH_BYTES = 4 << 20
-"""How large a batch is at the most, unless a single row is larger."""
+"""How large a batch is at the most before it is packed, unless a single row is larger."""
 MAX_BYTES = 4 << 20
 """The largest message that is read, unless the settings say otherwise."""
 
@@ -245,8 +245,7 @@ class Lane:
     ) -> Iterator[Outgoing]:
         """A batch, or several where one would be too large."""
         count = rows.num_rows
-        value = rows.serialize() if count <= BATCH_ROWS else None
-        if count > 1 and (value is None or value.size > BATCH_BYTES):
+        if count > 1 and (count > BATCH_ROWS or rows.nbytes > BATCH_BYTES):
             half = count // 2
             yield from self._batches(rows.slice(0, half), time[:half], version, upto, traces)
             yield from self._batches(rows.slice(half), time[half:], version, upto, traces)
@@ -266,11 +265,11 @@ class Lane:
         )
         self.state = replace(self.state, position=after, version=version)
         self.outcome += Outcome(rows=count)
-        yield self._outgoing(value, headers, upto, traces)
+        yield self._outgoing(pack_rows(rows), headers, upto, traces)
 
     def _outgoing(
         self,
-        value: bytes | pa.Buffer,
+        value: bytes,
         headers: BatchHeaders,
         upto: int,
         traces: Sequence[str] = (),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from confluent_kafka import Message
 
 from stairwise.platform import telemetry, topics
@@ -24,7 +23,7 @@ class Outgoing:
     """A message to produce, to the lane's partition of a topic."""
 
     topic: str
-    value: bytes | pa.Buffer
+    value: bytes
     headers: Headers
     rows: int
     contexts: Sequence[str] = ()

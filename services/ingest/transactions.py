@@ -49,6 +49,7 @@ class Transactions:
             transactional_id=identity,
             queue_buffering_max_kbytes=MAX_WAITING_KB,
             retry_backoff_ms=RETRY_MS,
+            compression_type="none",  # batches are packed, and the topics of rejects see to it themselves
         )
 
     def start(self) -> None:

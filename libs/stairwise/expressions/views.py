@@ -40,6 +40,11 @@ def int32_view(column: pa.Array) -> npt.NDArray[np.int32]:
     return _view(column, np.dtype(np.int32))
 
 
+def number_view(column: pa.Array) -> npt.NDArray[Any]:
+    """The values of a column of numbers of any width, NULL slots included."""
+    return _view(column, np.dtype(column.type.to_pandas_dtype()))
+
+
 def _view(column: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if len(column) == 0:
         return np.empty(0, dtype)

@@ -11,6 +11,8 @@ from stairwise.expressions.views import Ints
 
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 """What ends an IPC stream."""
+_ALONE = pa.ipc.IpcReadOptions(use_threads=False)
+"""To unpack a batch takes less than to share it out to threads."""
 
 
 def to_page(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
@@ -28,8 +30,8 @@ def to_plain_page(batch: pa.RecordBatch) -> bytes:
     return page
 
 
-def from_page(page: bytes) -> pa.RecordBatch:
-    with pa.ipc.open_stream(pa.py_buffer(page)) as reader:
+def from_page(page: bytes | pa.Buffer) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(page), options=_ALONE) as reader:
         return reader.read_next_batch()
 
 

@@ -1,7 +1,7 @@
 """Messages of ``s.<stream>.<incarnation>`` and ``t.<table>.<incarnation>``: one Arrow record batch of one partition.
 
-The value is the batch alone (the schema is the stream's); everything that was decided once and is replayed by
-everyone downstream stands in the headers.
+The value of a few rows is the batch alone (the schema is the stream's), that of many an IPC stream with narrower
+integers, packed with lz4. What was decided once and is replayed by everyone downstream stands in the headers.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 import msgspec
 import pyarrow as pa
 
-from stairwise.operators.pages import empty
+from stairwise.operators.pages import empty, from_page, to_page
 from stairwise.platform import topics
+from stairwise.platform.narrow import narrowed, widened
 from stairwise.schema import DAWN, Instant, Stream
 
 Headers = list[tuple[str, bytes]]
+
+FEW = 256
+"""So few rows are not packed: to say how would take more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,19 @@ _FOLLOWS = msgspec.json.Decoder(dict[str, int])
 
 
 def encode_rows(rows: pa.RecordBatch) -> bytes:
-    """The value of a message; an empty batch has an empty value."""
+    """The value of a message, as it is; an empty batch has an empty value."""
     return bytes(rows.serialize()) if rows.num_rows else b""
+
+
+def pack_rows(rows: pa.RecordBatch) -> bytes:
+    """The value of a message that Kafka keeps: a third of the bytes."""
+    return encode_rows(rows) if rows.num_rows <= FEW else to_page(narrowed(rows), compression="lz4")
 
 
 def decode_rows(value: bytes | pa.Buffer, stream: Stream) -> pa.RecordBatch:
     if not len(value):
         return empty(stream.arrow_schema)
-    return pa.ipc.read_record_batch(value if isinstance(value, pa.Buffer) else pa.py_buffer(value), stream.arrow_schema)
+    message = pa.ipc.read_message(value)
+    if message.type == "schema":
+        return widened(from_page(value), stream.arrow_schema)
+    return pa.ipc.read_record_batch(message, stream.arrow_schema)

@@ -42,6 +42,8 @@ STALE = frozenset(
 COMPACTED = {"cleanup.policy": "compact"}
 PACKED = {"compression.type": "lz4"}
 """Whatever the producer chose: lz4 makes at most 255 bytes of one, where others make thousands."""
+AS_WRITTEN = {"compression.type": "producer"}
+"""Ingest packs batches itself; a broker that unpacked them to look inside would do it for nothing."""
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
@@ -91,14 +93,17 @@ def topics_of(stream: Stream) -> dict[str, int]:
 def make(admin: AdminClient, stream: Stream) -> None:
     """Make the topics of a stream or table. Of a table Kafka keeps the last update of each key for good."""
     needed = topics_of(stream)
-    if stream.is_table:
-        kept = {name: needed.pop(name) for name in (incoming(stream.name), sequenced(stream))}
-        ensure(admin, kept, PACKED | COMPACTED)
-    ensure(admin, needed, PACKED)
+    kept = COMPACTED if stream.is_table else {}
+    own = {incoming(stream.name): PACKED | kept, sequenced(stream): AS_WRITTEN | kept}
+    _ensure(admin, needed, dict.fromkeys(needed, PACKED) | own)
 
 
 def ensure(admin: AdminClient, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
     """Make the topics that are not there yet; one that has another number of partitions is refused."""
+    _ensure(admin, topics, dict.fromkeys(topics, config or {}))
+
+
+def _ensure(admin: AdminClient, topics: Mapping[str, int], configs: Mapping[str, Mapping[str, str]]) -> None:
     existing = admin.list_topics(timeout=30).topics
     for name, partitions in topics.items():
         if name in existing and len(existing[name].partitions) != partitions:
@@ -107,7 +112,7 @@ def ensure(admin: AdminClient, topics: Mapping[str, int], config: Mapping[str, s
                 hint=f"delete the topic, or declare the stream with PARTITIONS {len(existing[name].partitions)}",
             )
     new = [
-        NewTopic(n, p, replication_factor=BROKER_DEFAULT, config=dict(config or {}))
+        NewTopic(n, p, replication_factor=BROKER_DEFAULT, config=dict(configs[n]))
         for n, p in topics.items()
         if n not in existing
     ]
