@@ -42,7 +42,7 @@ lz4 it may be 255 times as much once it is here."""
 QUEUE_KB = 32 << 10
 """With how much fetched and not yet taken no more is fetched."""
 MAX_ROWS = 200_000
-MAX_BYTES = 16 << 20
+MAX_BYTES = 24 << 20
 """With how much waiting a transaction is written at once. Bytes may become rows that are much larger, and all of them
 must be written within the transaction's timeout."""
 AHEAD_BYTES = 16 << 20

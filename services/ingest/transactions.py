@@ -29,6 +29,12 @@ the middle of a step, the client's own timeouts may not hold."""
 MAX_WAITING_KB = 32 << 10
 """How much may wait to be sent: who produces faster than Kafka takes it waits, instead of filling the memory."""
 
+LINGER_MS = 20
+"""How long messages wait for more of their partition before they are sent, if no commit sends them. Sent one by one,
+they soon wait for the answers to those before, and meanwhile the client's thread does nothing but look at the clock."""
+BATCH_BYTES = 4 << 20
+"""How much of a partition is sent at a time."""
+
 RETRY_MS = 20
 """A transaction that follows the last one closely is put off by the broker until that one is wound up, which takes it a
 few milliseconds: the default of 100 would be most of a row's way."""
@@ -48,6 +54,8 @@ class Transactions:
             brokers,
             transactional_id=identity,
             queue_buffering_max_kbytes=MAX_WAITING_KB,
+            linger_ms=LINGER_MS,
+            batch_size=BATCH_BYTES,
             retry_backoff_ms=RETRY_MS,
             compression_type="none",  # batches are packed, and the topics of rejects see to it themselves
         )
