@@ -52,8 +52,8 @@ class Sequenced:
 
 def sequence(rows: pa.RecordBatch, time: np.ndarray, position: Position, lateness: Duration) -> Sequenced:
     """Judge and number the rows of one partition, in the order in which they came."""
-    if _is_all_on_time(time, position, lateness):
-        highest = max(position.highest, int(time.max())) if len(time) else position.highest
+    highest = max(position.highest, int(time.max())) if len(time) else position.highest
+    if _is_all_on_time(time, highest, position, lateness):
         after = Position(position.sequence + len(time), highest)
         nothing = np.zeros(0, np.int64)
         return Sequenced(rows, position.sequence, rows.slice(0, 0), np.zeros(len(time), bool), nothing, after)
@@ -61,15 +61,15 @@ def sequence(rows: pa.RecordBatch, time: np.ndarray, position: Position, latenes
     before = np.where(high[:-1] == DAWN, DAWN, high[:-1] - lateness - 1)
     late = time <= before
     on_time, rejected = rows.filter(pa.array(~late)), rows.filter(pa.array(late))
-    after = Position(position.sequence + on_time.num_rows, int(high[-1]))
+    after = Position(position.sequence + on_time.num_rows, highest)
     return Sequenced(on_time, position.sequence, rejected, late, before[late], after)
 
 
-def _is_all_on_time(time: np.ndarray, position: Position, lateness: Duration) -> bool:
+def _is_all_on_time(time: np.ndarray, highest: Instant, position: Position, lateness: Duration) -> bool:
     """The two usual cases, told without judging each row: rows in order, and rows that are all within the lateness."""
     if not len(time):
         return True
-    lowest, highest = int(time.min()), max(position.highest, int(time.max()))
+    lowest = int(time.min())
     if lowest > highest - lateness - 1:
         return True
     return lowest > position.watermark(lateness) and bool((time[1:] >= time[:-1]).all())
