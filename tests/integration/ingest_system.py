@@ -31,11 +31,11 @@ START = 1_700_000_000_000
 GROUP = "stairwise-ingest"
 
 
-def wait_for(condition: Callable[[], Any], what: str, within: float = 120) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, within: float = 120, every: float = 0.05) -> Any:
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {within} s: {what}"
-        time.sleep(0.05)
+        time.sleep(every)
     return answer
 
 
@@ -201,13 +201,13 @@ class IngestSystem:
             for p in places
         )
 
-    def await_read(self, stream: Stream | str, within: float = 120) -> None:
+    def await_read(self, stream: Stream | str, within: float = 120, every: float = 0.05) -> None:
         def is_read() -> bool:
             last = self.instances[-1]
             assert any(i.process.poll() is None for i in self.instances), last.log.read_text()[-3000:]
             return self.lag(stream) == 0
 
-        wait_for(is_read, "ingest has read everything", within)
+        wait_for(is_read, "ingest has read everything", within, every)
 
 
 @contextmanager
