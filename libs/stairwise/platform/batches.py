@@ -87,7 +87,7 @@ def encode_rows(rows: pa.RecordBatch) -> bytes:
 
 
 def pack_rows(rows: pa.RecordBatch) -> bytes:
-    """The value of a message that Kafka keeps: a third of the bytes."""
+    """The value of a message that Kafka keeps, in less than half of the bytes if the rows are many."""
     return encode_rows(rows) if rows.num_rows <= FEW else to_page(narrowed(rows), compression="lz4")
 
 
