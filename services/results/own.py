@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from stairwise.platform.plans import Registered
 from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN, Instant
 from stairwise.sharing.published import Taking, frames, taking_of
+from stairwise.sharing.stair import Stair
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ class OwnReport(Released):
     def horizon(self) -> Instant:
         assert self.taking is not None
         return self.taking.life.horizon
+
+    @cached_property
+    def size(self) -> int:
+        """About how many bytes the query's part takes in memory, at the most."""
+        assert self.whole is not None
+        parts = (block.largest if isinstance(block, Stair) else 1.0 for block in self.whole.blocks)
+        return int(self.whole.size * max(parts))
 
     def report(self) -> Report:
         assert self.whole is not None

@@ -26,7 +26,7 @@ from stairwise.operators.steps import asks_for_steps
 from stairwise.sharing.due import Frame, Life, Steps, frames_of
 from stairwise.sharing.levels import asked_window
 from stairwise.sharing.packing import unpacked
-from stairwise.sharing.roster import own_times
+from stairwise.sharing.roster import due_at, own_times
 from stairwise.sharing.stair import Stair, answer_name, key_name
 from stairwise.sharing.stepped import Stepped
 from stairwise.windows.schedule import report_grids
@@ -68,7 +68,8 @@ class SharedExpansion:
         """Does the query report at any time of a stair?"""
         if self._stepped is not None:
             return self.reports(stair) is not None
-        return any(len(due) for due, _ in self._found(stair))
+        times = self._times(stair)
+        return any(len(due_at(frame, times)) for frame in self._frames)
 
     def reports(self, stair: Stair) -> Reports | None:
         """Its own reports, as if it had been evaluated alone."""
@@ -98,13 +99,14 @@ class SharedExpansion:
 
     def _found(self, stair: Stair) -> list[tuple[Ints, Ints]]:
         """For each frame, when it is due and which steps it has then."""
-        times = stair.steps.time
-        times = times[np.concatenate(([True], times[1:] != times[:-1]))] if len(times) else times
-        times = own_times(times, self.life, self._grids, stair.first_row, stair.sealed_at)
+        times = self._times(stair)
         return [self._steps_of(frame, times, stair) for frame in self._frames]
 
+    def _times(self, stair: Stair) -> Ints:
+        return own_times(stair.times, self.life, self._grids, stair.first_row, stair.sealed_at)
+
     def _steps_of(self, frame: Frame, times: Ints, stair: Stair) -> tuple[Ints, Ints]:
-        due = times[(times - frame.offset) % frame.slide == 0]
+        due = due_at(frame, times)
         front = due - frame.lag
         rear = np.minimum(np.maximum(front - frame.range, self.life.horizon), front)
         steps = stair.steps

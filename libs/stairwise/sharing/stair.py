@@ -60,6 +60,17 @@ class Stair:
     """The time of the last row, once the stream has ended: reports end at or after it."""
 
     @cached_property
+    def times(self) -> Ints:
+        """Its report times, each once."""
+        times = self.steps.time
+        return times[np.concatenate(([True], times[1:] != times[:-1]))] if len(times) else times
+
+    @cached_property
+    def largest(self) -> float:
+        """How large a part of its rows the step has that has most."""
+        return float((self.stop - self.start).max() / max(1, len(self.rows))) if len(self.steps) else 0.0
+
+    @cached_property
     def _places(self) -> _Places:
         steps = self.steps
         times, fronts, rears = np.unique(steps.time), np.unique(steps.front), np.unique(steps.rear)
