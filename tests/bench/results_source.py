@@ -43,7 +43,8 @@ class Source:
         self._watermark: Instant = DAWN
         self.time: Instant = 0
         """Up to when it has reported."""
-        self._take([0])  # the queries begin
+        for moment in (0, 1):  # the queries begin, and report that before anybody subscribes
+            self._take([moment])
 
     def report(self, rows: int) -> None:
         """The next report of every query, with so many rows each."""
