@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from services.windows.registry import Registry
 from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.schema import DAWN, Stream
 
 ROWS_PER_MESSAGE = 16_384
@@ -93,11 +93,11 @@ def batches(messages: int) -> Iterator[tuple[int, BatchHeaders, bytes]]:
         )
         watermarks[partition] = highest - 1
         sequences[partition] += ROWS_PER_MESSAGE
-        yield partition, headers, encode_rows(rows)
+        yield partition, headers, pack_rows(rows)
 
 
 def write(brokers: str, stream: Stream, version: int, messages: int) -> None:
-    producer = kafka.producer(brokers, linger_ms=5)
+    producer = kafka.producer(brokers, linger_ms=5, compression_type="none")
     for partition, headers, value in batches(messages):
         encoded = replace(headers, version=version).encode()
         while True:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from confluent_kafka import TopicPartition
 
 from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.platform.reports import Mark, ReportHeaders
 from stairwise.schema import DAWN, Stream
 from tests.bench import spark_backlog as backlog
@@ -37,7 +37,7 @@ class Feed:
     """By the second of a report, when the message was produced that lets the last partition pass it."""
 
     def run(self, stopping: threading.Event) -> None:
-        producer = kafka.producer(self.brokers, linger_ms=0)
+        producer = kafka.producer(self.brokers, linger_ms=0, compression_type="none")
         chance = np.random.default_rng(2)
         names = pa.array([f"key{i:04d}" for i in range(backlog.KEYS)])
         count = int(RATE * EVERY) // backlog.PARTITIONS
@@ -54,7 +54,7 @@ class Feed:
                 bounds = (int(times[0]), int(times[-1]))
                 headers = BatchHeaders(self.version, sequence, count, now - 1, previous, *bounds)
                 topic = topics.sequenced(self.stream)
-                producer.produce(topic, encode_rows(rows), partition=partition, headers=headers.encode())
+                producer.produce(topic, pack_rows(rows), partition=partition, headers=headers.encode())
             second = (now - 1) // 1000
             if second > passed:
                 passed = second

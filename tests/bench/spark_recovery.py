@@ -29,7 +29,7 @@ from services.operators import pipeline
 from services.operators.segments import stored_bytes
 from services.windows.registry import Registry
 from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
+from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.platform.config import Settings
 from stairwise.schema import DAWN, Stream
 from tests.bench.spark_backlog import START
@@ -54,7 +54,7 @@ class Source:
         )
         self.stream: Stream = registry.catalogue.streams[name]
         self._version = registry.catalogue.version
-        self._producer = kafka.producer(brokers, linger_ms=5)
+        self._producer = kafka.producer(brokers, linger_ms=5, compression_type="none")
         self._keys = pa.array([os.urandom(KEY_BYTES).hex() for _ in range(KEYS)])
         self._second, self._watermark = 0, DAWN
 
@@ -76,7 +76,7 @@ class Source:
             self._second, self._watermark = self._second + 1, time_ - 1
             while True:
                 try:
-                    value = encode_rows(rows)
+                    value = pack_rows(rows)
                     self._producer.produce(topics.sequenced(self.stream), value, partition=0, headers=headers.encode())
                     break
                 except BufferError:

@@ -21,7 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from services.operators.pipeline import CONFIGURATION
+from stairwise.operators.pages import from_page
 from stairwise.platform.config import Settings
+from stairwise.platform.narrow import widened
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
 WARM_UP = 2
@@ -31,7 +33,7 @@ def rows_of(messages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of Arrow messages."""
     for batch in messages:
         for value in batch.column("value"):
-            yield pa.ipc.read_record_batch(value.as_buffer(), SCHEMA)
+            yield widened(from_page(value.as_buffer()), SCHEMA)
 
 
 def main() -> None:
