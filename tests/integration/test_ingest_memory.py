@@ -17,7 +17,7 @@ from tests.integration.ingest_system import IngestSystem, Instance, ingest_syste
 pytestmark = pytest.mark.jvm
 
 MEGABYTE = 1_000_000
-MOST = 800
+MOST = 768
 """Megabytes: the process by itself takes 200, and may hold 224 MB fetched (32 MB that wait, and three quarters of a
 megabyte that unpack to 192), as much again where it is taken all at once, some 28 MB of rows, 32 MB to be sent and 64
 MB that were freed."""

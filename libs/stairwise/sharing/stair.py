@@ -73,7 +73,7 @@ class Stair:
     @cached_property
     def _places(self) -> _Places:
         steps = self.steps
-        times, fronts, rears = np.unique(steps.time), np.unique(steps.front), np.unique(steps.rear)
+        times, fronts, rears = self.times, np.unique(steps.front), np.unique(steps.rear)
         return _Places(times, fronts, rears, _spelled(steps, times, fronts, rears))
 
     def find(self, asked: Steps) -> Ints:
