@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
+import msgspec
 
 from stairwise.errors import ConfigError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from stairwise.cql.query import Query
     from stairwise.cql.script import Catalogue
     from stairwise.local.driver import Summary
+    from stairwise.local.engine import Leap
     from stairwise.local.output import Output
     from stairwise.local.rejects import Rejects
 
@@ -112,6 +114,7 @@ def run(
                 partitions=partitions,
                 rejects=rejects,
                 progress=progress,
+                tell=_tell_once(),
             )
         sink.close()
     if not quiet:
@@ -207,6 +210,25 @@ def _progress(data: dict[str, list[str]], *, visible: bool) -> Iterator[Callable
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=total)
         yield lambda position: bar.update(task, completed=position)
+
+
+def _tell_once() -> Callable[[Leap], None]:
+    """Says why so many lines come, of the first leap that brings millions of them."""
+    told: list[Leap] = []
+
+    def tell(leap: Leap) -> None:
+        if not told:
+            told.append(leap)
+            run = leap.run
+            click.echo(
+                f"{run.query.name}: {run.lines:,} lines of equal reports follow, from {run.after} to {run.until}:"
+                f" stream {leap.stream} leaps there to the row {msgspec.json.encode(leap.row).decode()}\n"
+                "  if its time is not what was meant, TIMESTAMP BY ... IN SECONDS names another unit;"
+                " EMIT CHANGES shows only what changes",
+                err=True,
+            )
+
+    return tell
 
 
 def _print_summary(summary: Summary) -> None:

@@ -14,7 +14,7 @@ from stairwise.cql.query import Query
 from stairwise.errors import ConfigError, NotFoundError
 from stairwise.expressions.faults import Faults
 from stairwise.local.chunks import Chunk
-from stairwise.local.engine import Engine
+from stairwise.local.engine import Engine, Leap
 from stairwise.local.output import Output
 from stairwise.local.rejects import Rejects
 from stairwise.local.running import QueryCounts
@@ -68,12 +68,15 @@ def run_files(
     sharing: bool = True,
     rejects: Rejects | None = None,
     progress: Callable[[int], None] | None = None,
+    tell: Callable[[Leap], None] = lambda _: None,
 ) -> Summary:
-    """Run queries over the files of their streams. ``progress`` is told how many bytes have been read."""
+    """Run queries over the files of their streams. ``progress`` is told how many bytes have been read, ``tell`` of
+    leaps of time that make a query show millions of lines.
+    """
     rejects = rejects or Rejects(None, None)
     used = check_data(streams, queries, data)
     feeds = {name: _Feed(streams[name], data[name]) for name in used}
-    engine = Engine([streams[name] for name in used], queries, partitions, sharing=sharing)
+    engine = Engine([streams[name] for name in used], queries, partitions, sharing=sharing, tell=tell)
     open_feeds = dict(feeds)
     while open_feeds:
         name = min(open_feeds, key=engine.watermark)

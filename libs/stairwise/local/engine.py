@@ -16,7 +16,7 @@ from stairwise.cql.query import Query
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import int64_view
 from stairwise.local.merge import Merge, Piece
-from stairwise.local.running import QueryCounts, running
+from stairwise.local.running import LongRun, QueryCounts, running
 from stairwise.operators.contract import Batch
 from stairwise.operators.progress import Progress
 from stairwise.operators.store import MemoryStore, Store
@@ -44,6 +44,15 @@ class Late:
     watermarks: np.ndarray
 
 
+@dataclass(frozen=True)
+class Leap:
+    """A row lies so far beyond those before it that a query shows millions of equal reports in between."""
+
+    run: LongRun
+    stream: str
+    row: dict[str, object]
+
+
 class _Lane:
     """One stream on its way in."""
 
@@ -51,6 +60,15 @@ class _Lane:
         self.stream = stream
         self.positions = [Position() for _ in range(partitions)]
         self.counts = StreamCounts()
+        self.newest: pa.RecordBatch | None = None
+        """The rows that came last."""
+
+    def first_after(self, instant: Instant) -> dict[str, object] | None:
+        """The first of the newest rows beyond an instant."""
+        if self.newest is None:
+            return None
+        beyond = np.flatnonzero(int64_view(self.newest.column(self.stream.time_column)) > instant)
+        return self.newest.slice(int(beyond[0]), 1).to_pylist()[0] if len(beyond) else None
 
 
 class Engine:
@@ -64,19 +82,23 @@ class Engine:
         store: Callable[[], Store] = MemoryStore,
         *,
         sharing: bool = True,
+        tell: Callable[[Leap], None] = lambda _: None,
     ) -> None:
         """Queries of one signature are evaluated together. Without ``sharing`` each is evaluated by itself, which says
-        the same and takes longer: tests and benchmarks compare with it.
+        the same and takes longer: tests and benchmarks compare with it. ``tell`` hears of leaps of time that make a
+        query show millions of lines.
         """
         self._partitions = partitions
         self._lanes = {stream.name: _Lane(stream, partitions) for stream in streams}
-        self._runners, self._running = running(queries, store, sharing=sharing)
+        self._tell = tell
+        self._runners, self._running = running(queries, store, self._tell_of, sharing=sharing)
         self._progress = Progress({stream.name: partitions for stream in streams})
         self._merge = Merge(len(queries))
 
     def feed(self, stream: str, rows: pa.RecordBatch) -> list[Late]:
         """Rows of a stream in order of arrival; those that are late come back."""
         lane = self._lanes[stream]
+        lane.newest = rows
         late: list[Late] = []
         places = split(rows, lane.stream.partition_by, self._partitions, lane.counts.rows)
         lane.counts.rows += rows.num_rows
@@ -98,7 +120,7 @@ class Engine:
             numbers = np.arange(done.sequence, done.sequence + len(on_time))
             batch = Batch(stream.name, partition, done.on_time, numbers, lowest, highest)
             for runner in self._runners:
-                runner.operator.insert(batch)
+                runner.insert(batch)
             self._progress.saw_rows(stream.name, lowest, highest)
         self._progress.reached(stream.name, partition, done.position.watermark(stream.lateness))
         if not done.late.num_rows:
@@ -117,6 +139,13 @@ class Engine:
         goals = [self._progress.watermark(query.streams) for query in self._running]
         sources = {i: query.emissions(goals[i]) for i, query in enumerate(self._running)}
         yield from self._merge.drain(sources, goals)
+
+    def _tell_of(self, run: LongRun) -> None:
+        for stream in run.query.streams:
+            row = self._lanes[stream.name].first_after(run.until)
+            if row is not None:
+                self._tell(Leap(run, stream.name, row))
+                return
 
     def counts(self, stream: str) -> StreamCounts:
         return self._lanes[stream].counts

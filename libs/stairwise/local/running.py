@@ -5,7 +5,8 @@
     q2 ─┘                            └─ expansion of q2
 
 Every query is asked for its lines by itself. The stairs of a shared operator are drawn when its first query runs out
-of them, and wait for the others.
+of them, and wait for the others. Where nothing changes for long, operators are not asked: a run stands for all the
+reports there, and only a query that shows whole answers goes through them (``operators.quiet``).
 """
 
 from __future__ import annotations
@@ -13,25 +14,38 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from stairwise.cql.query import Query
+import numpy as np
+
+from stairwise.cql.query import Emit, Query, inputs
 from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints
 from stairwise.operators.build import operator_for
-from stairwise.operators.contract import Operator
+from stairwise.operators.contract import Batch, Operator
 from stairwise.operators.emission import Emissions
-from stairwise.operators.expansion import Expansion
+from stairwise.operators.expansion import Expansion, output_schema
+from stairwise.operators.pages import empty
+from stairwise.operators.quiet import Islands, Quieting, Run, blocks_and_runs, bounds_of
+from stairwise.operators.reports import Reports
 from stairwise.operators.store import Store
-from stairwise.schema import DAWN, Instant
+from stairwise.schema import DAWN, Instant, Stream
 from stairwise.sharing.build import (
     AnySignature,
     Block,
+    HoldingExpansion,
     QueryExpansion,
     last_time,
     shared_expansion,
     shared_operator,
     shared_signature,
 )
+from stairwise.windows.schedule import count_due, first_of_each, grid_blocks, report_grids, without_covered
+
+LINES = 50_000
+"""About how many lines of a run are made at a time."""
+MANY = 1_000_000
+"""Of a run with more lines than this it is told what made it so long."""
 
 
 @dataclass
@@ -57,15 +71,82 @@ class Running(Protocol):
 class Runner(Protocol):
     """An operator with its store."""
 
-    @property
-    def operator(self) -> Operator: ...
+    def insert(self, batch: Batch) -> None: ...
 
     def remake(self) -> None:
         """Tear the operator down and make it anew from its store."""
 
 
+@dataclass(frozen=True)
+class LongRun:
+    """A query has so many lines to show in which nothing changes, at report times after one instant up to another."""
+
+    query: Query
+    lines: int
+    after: Instant
+    until: Instant
+
+
+Moved = TypeVar("Moved", bound="_Advancing")
+
+
+class _Way(Generic[Moved]):
+    """An operator on its way through time, past the stretches in which nothing changes."""
+
+    def __init__(self, operator: Moved, streams: Sequence[Stream]) -> None:
+        self.operator = operator
+        self._time_columns = {stream.name: stream.time_column for stream in streams}
+        self._reach = operator.reach(settled=True)
+        self._islands = Islands()
+        self._reached = DAWN
+
+    def observe(self, instants: Ints) -> None:
+        """Answers may change here without a row."""
+        if len(instants) and self._reach is not None:
+            self._islands.extend(instants, self._reach.gap)
+
+    def insert(self, batch: Batch) -> None:
+        if batch.stream in self._time_columns:
+            self._islands.add(batch, self._time_columns[batch.stream], self._reach)
+        self.operator.insert(batch)
+
+    def blocks(self, watermark: Instant) -> Iterator[Any]:
+        """The blocks that are now final, and runs."""
+        after, self._reached = self._reached, watermark
+        legs = self._islands.legs(self.operator, self._reach, after, watermark)
+        return blocks_and_runs(self.operator, self.operator.advance_blocks, last_time, legs)
+
+
+class _Advancing(Operator, Quieting, Protocol):
+    def advance_blocks(self, watermark: Instant) -> Iterator[Any]: ...
+
+
+def _shown(
+    query: Query, run: Run, at: Callable[[Ints], Emissions | None], tell: Callable[[LongRun], None]
+) -> Iterator[Emissions]:
+    """What a query shows in a run: nothing, unless it shows whole answers and they are not empty."""
+    grids = [grid for source in inputs(query.relation) for grid in report_grids(source.window)]
+    reports = count_due(grids, run.after, run.until)
+    lines = 0
+    if query.emit is Emit.RSTREAM and reports:
+        firsts = at(first_of_each(grids, run.after, run.until))
+        lines = 0 if firsts is None else firsts.rows.num_rows
+    if not lines:
+        none = np.zeros(0, np.int64)
+        yield Emissions(none, none, none.astype(np.int8), empty(output_schema(query)), reports)
+        return
+    if reports * lines > MANY:
+        tell(LongRun(query, reports * lines, run.after, run.until))
+    most = max(1, LINES // lines)
+    for block in grid_blocks(without_covered(grids), run.after, run.until):
+        for start in range(0, len(block), most):
+            shown = at(block[start : start + most])
+            if shown is not None:
+                yield shown
+
+
 def running(
-    queries: Sequence[Query], store: Callable[[], Store], *, sharing: bool
+    queries: Sequence[Query], store: Callable[[], Store], tell: Callable[[LongRun], None], *, sharing: bool
 ) -> tuple[list[Runner], list[Running]]:
     """The operators for some queries, and the queries in their order."""
     by_signature: dict[AnySignature, list[Query]] = {}
@@ -73,50 +154,62 @@ def running(
         signature = shared_signature(query, sharing=sharing)
         if signature is not None:
             by_signature.setdefault(signature, []).append(query)
-    groups = [_Group(signature, members, store()) for signature, members in by_signature.items()]
+    groups = [_Group(signature, members, store(), tell) for signature, members in by_signature.items()]
     shared = {member.query.name: member for group in groups for member in group.members}
-    alone = {query.name: _Alone(query, store()) for query in queries if query.name not in shared}
+    alone = {query.name: _Alone(query, store(), tell) for query in queries if query.name not in shared}
     return [*groups, *alone.values()], [shared.get(query.name) or alone[query.name] for query in queries]
 
 
 class _Alone:
     """A query on an operator of its own."""
 
-    def __init__(self, query: Query, store: Store) -> None:
+    def __init__(self, query: Query, store: Store, tell: Callable[[LongRun], None]) -> None:
         self.query = query
-        self.operator = operator_for(query, store)
         self.counts = QueryCounts()
         self.streams = [stream.name for stream in query.streams]
         self._store = store
+        self._tell = tell
         self._expansion = Expansion(query)
         self._reached = DAWN
+        self._way = _Way(operator_for(query, store), query.streams)
+        self._way.observe(bounds_of(query))
+
+    def insert(self, batch: Batch) -> None:
+        self._way.insert(batch)
 
     def emissions(self, watermark: Instant) -> Iterator[tuple[Instant, Emissions]]:
         if watermark == self._reached:
             return
         self._reached = watermark
-        for reports in self.operator.advance_blocks(watermark):
-            emitted = self._expansion.expand_block(reports)
-            self.counts.reports += emitted.reports
-            self.counts.lines += emitted.rows.num_rows
-            yield int(reports.times[-1]), emitted
+        for reports in self._way.blocks(watermark):
+            for emitted in self._emitted(reports):
+                self.counts.reports += emitted.reports
+                self.counts.lines += emitted.rows.num_rows
+                yield _last_of(reports, emitted), emitted
+
+    def _emitted(self, reports: Reports | Run) -> Iterator[Emissions]:
+        if isinstance(reports, Run):
+            last = reports.block.last
+            yield from _shown(self.query, reports, lambda t: self._expansion.expand_block(last.held(t)), self._tell)
+        else:
+            yield self._expansion.expand_block(reports)
 
     @property
     def faults(self) -> Faults:
         faults = Faults()
-        faults.add(self.operator.faults)
+        faults.add(self._way.operator.faults)
         faults.add(self._expansion.faults)
         return faults
 
     def remake(self) -> None:
-        self.operator.flush()
-        self.operator = operator_for(self.query, self._store)
+        self._way.operator.flush()
+        self._way.operator = operator_for(self.query, self._store)
 
 
 class _Drawn:
     """A block on its way to the members, with what has been taken out of it already."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block | Run) -> None:
         self.block = block
         self._shown: dict[int, Emissions | None] = {}
 
@@ -129,9 +222,13 @@ class _Drawn:
 class _Group:
     """The queries of one signature on one operator. Those that say the same with one voice are expanded once."""
 
-    def __init__(self, signature: AnySignature, queries: Sequence[Query], store: Store) -> None:
+    def __init__(
+        self, signature: AnySignature, queries: Sequence[Query], store: Store, tell: Callable[[LongRun], None]
+    ) -> None:
         self.signature = signature
         self.operator = shared_operator(signature, queries, store)
+        self._way = _Way(self.operator, queries[0].streams)
+        self.tell = tell
         voices: dict[object, tuple[int, QueryExpansion]] = {}
         self.members: list[_Member] = []
         for query in queries:
@@ -142,12 +239,15 @@ class _Group:
             self.members.append(_Member(query, self, *voices[said]))
         self._store = store
         self._reached = DAWN
-        self._blocks: Iterator[Block] = iter(())
+        self._blocks: Iterator[Block | Run] = iter(())
+
+    def insert(self, batch: Batch) -> None:
+        self._way.insert(batch)
 
     def begin(self, watermark: Instant) -> None:
         if watermark != self._reached:
             self._reached = watermark
-            self._blocks = self.operator.advance_blocks(watermark)
+            self._blocks = self._way.blocks(watermark)
 
     def draw(self) -> bool:
         """One more block for every member; False where there is none."""
@@ -161,7 +261,7 @@ class _Group:
 
     def remake(self) -> None:
         self.operator.flush()
-        self.operator = shared_operator(self.signature, self.operator.queries, self._store)
+        self.operator = self._way.operator = shared_operator(self.signature, self.operator.queries, self._store)
 
 
 class _Member:
@@ -180,11 +280,21 @@ class _Member:
         self._group.begin(watermark)
         while self.waiting or self._group.draw():
             drawn = self.waiting.popleft()
-            emitted = drawn.shown(self._voice, self._expansion)
-            if emitted is not None:
+            for emitted in self._emitted(drawn):
                 self.counts.reports += emitted.reports
                 self.counts.lines += emitted.rows.num_rows
-                yield last_time(drawn.block), emitted
+                yield _last_of(drawn.block, emitted), emitted
+
+    def _emitted(self, drawn: _Drawn) -> Iterator[Emissions]:
+        block = drawn.block
+        if isinstance(block, Run):
+            expansion = cast(HoldingExpansion, self._expansion)  # the others never show whole answers
+            last = block.block
+            yield from _shown(self.query, block, lambda t: expansion.expand_held(last, t), self._group.tell)
+        else:
+            emitted = drawn.shown(self._voice, self._expansion)
+            if emitted is not None:
+                yield emitted
 
     @property
     def faults(self) -> Faults:
@@ -192,3 +302,10 @@ class _Member:
         faults.add(self._group.operator.faults(self.query))
         faults.add(self._expansion.faults)
         return faults
+
+
+def _last_of(block: Any, emitted: Emissions) -> Instant:
+    """Up to where a block's lines are all there: of a run that is gone through, up to where it is."""
+    if not isinstance(block, Run):
+        return last_time(block)
+    return int(emitted.times[-1]) if len(emitted.times) else block.until

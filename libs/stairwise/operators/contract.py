@@ -59,6 +59,8 @@ class Report:
     time: Instant
     rows: pa.RecordBatch
     ordinal: int = 0
+    until: Instant | None = None
+    """Of a run (``operators.quiet``): every report time up to this one says the same."""
 
 
 @dataclass(frozen=True)

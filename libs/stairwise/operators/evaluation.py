@@ -24,10 +24,11 @@ from stairwise.operators.expansion import levels_of, report_schema
 from stairwise.operators.moments import Moments, by_level, merged, pieces
 from stairwise.operators.multisets import difference
 from stairwise.operators.part import Part
+from stairwise.operators.quiet import Reach, reach_of
 from stairwise.operators.reports import Reports, block_by
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.windows.schedule import Agenda
+from stairwise.windows.schedule import Agenda, next_report
 
 WORK = 200_000
 """About how many rows one block of reports is computed from."""
@@ -67,6 +68,7 @@ class QueryOperator:
         self.faults = Faults(state.overflow, state.division)
         windows = tuple(source.window for source in inputs(query.relation))
         self._agenda = Agenda(windows, state.passed, state.first_row, state.last_row)
+        self._reach = reach_of(query)
 
     @property
     def horizon(self) -> Instant:
@@ -94,6 +96,16 @@ class QueryOperator:
                     self._agenda.observe(change.after, change.horizon)
             case Left():
                 self._until = change.after
+
+    def reach(self, *, settled: bool) -> Reach | None:
+        return self._reach
+
+    def next_due(self, instant: Instant) -> Instant:
+        following = next_report(self._agenda.windows, instant + 1)
+        return DUSK if following is None else following
+
+    def skip(self, until: Instant) -> None:
+        self._agenda.passed = max(self._agenda.passed, until)
 
     def advance(self, watermark: Instant) -> Iterator[Report]:
         for block in self.advance_blocks(watermark):

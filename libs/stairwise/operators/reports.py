@@ -39,6 +39,19 @@ class Reports:
         """For each row, the number of its report in this block."""
         return np.repeat(np.arange(len(self.times)), np.diff(self.offsets))
 
+    @property
+    def last(self) -> Reports:
+        """The last report alone."""
+        start, stop = int(self.offsets[-2]), int(self.offsets[-1])
+        rows = self.rows.slice(start, stop - start)
+        return Reports(self.signature, self.times[-1:], self.ordinals[-1:], np.array([0, stop - start]), rows)
+
+    def held(self, times: np.ndarray) -> Reports:
+        """One report as it stands at other times, of a run."""
+        count = self.rows.num_rows
+        rows = self.rows.take(pa.array(np.tile(np.arange(count), len(times))))
+        return Reports(self.signature, times, np.zeros(len(times), np.int64), np.arange(len(times) + 1) * count, rows)
+
     def split(self) -> Iterator[Report]:
         """One by one, as the contract has them."""
         for i, (time, ordinal) in enumerate(zip(self.times.tolist(), self.ordinals.tolist(), strict=True)):

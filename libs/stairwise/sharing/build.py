@@ -15,8 +15,10 @@ from typing import Any, Protocol
 
 from stairwise.cql.query import Query
 from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints
 from stairwise.operators.contract import Operator
 from stairwise.operators.emission import Emissions
+from stairwise.operators.quiet import Quieting
 from stairwise.operators.store import Store
 from stairwise.schema import Instant
 from stairwise.sharing.counted import (
@@ -51,7 +53,7 @@ AnySignature = Signature | DistinctSignature | JoinSignature | FlowSignature | C
 Block = Stair | Appearances | JoinBlock | FlowBlock | CountedBlock
 
 
-class SharedOperator(Operator, Protocol):
+class SharedOperator(Operator, Quieting, Protocol):
     """An operator for all queries of a signature; its blocks are for every one of them."""
 
     @property
@@ -71,6 +73,12 @@ class QueryExpansion(Protocol):
     faults: Faults
 
     def expand(self, block: Any) -> Emissions | None: ...
+
+
+class HoldingExpansion(QueryExpansion, Protocol):
+    """One that may show whole answers, and so has lines in a run."""
+
+    def expand_held(self, block: Any, times: Ints) -> Emissions | None: ...
 
 
 def shared_signature(query: Query, *, sharing: bool = True) -> AnySignature | None:

@@ -38,6 +38,7 @@ from stairwise.expressions.views import Ints, int64_view
 from stairwise.operators.buffer import PLACE, TIME, RowBuffer
 from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
 from stairwise.operators.emission import Emissions
+from stairwise.operators.quiet import Reach
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, TIME_COLUMN, Column, Instant, Stream, Type
 from stairwise.sharing.distinct import SharedDistinct
@@ -229,6 +230,15 @@ class SharedCounted:
             sequence = pa.array(np.asarray(batch.sequence, np.int64))
             columns = [*batch.rows.columns, time, partition, sequence]
             self._buffer.add(pa.RecordBatch.from_arrays(columns, names=[*batch.rows.schema.names, *PLACE]))
+
+    def reach(self, *, settled: bool) -> Reach | None:
+        """Reports follow rows alone."""
+        return None
+
+    def next_due(self, instant: Instant) -> Instant:
+        return DUSK
+
+    def skip(self, until: Instant) -> None: ...
 
     def advance(self, watermark: Instant) -> Iterator[Report]:
         for block in self.advance_blocks(watermark):

@@ -19,7 +19,7 @@ before a window that ends between them has reported. Windows of different lags a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import msgspec
@@ -101,6 +101,10 @@ class Appearances:
         at, of = expand_ranges(start, count), np.repeat(np.arange(len(fronts)), count)
         counts = self.following[at] > fronts[of]
         return of[counts], at[counts]
+
+    def held(self, times: Ints) -> Appearances:
+        """The same at other times, of a run: nothing shows then."""
+        return replace(self, times=times, rears=times, sealed_at=None)
 
     def reports(self) -> Iterator[Report]:
         """One by one, as the contract has them: each the appearances that its time has added."""

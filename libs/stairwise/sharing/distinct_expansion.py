@@ -82,6 +82,13 @@ class DistinctExpansion:
         ]
         return self._in_order(block, found, len(reports))
 
+    def expand_held(self, block: Appearances, times: Ints) -> Emissions | None:
+        """Its lines at some of its report times in a run that a block begins."""
+        return self.expand(self.held(block, times))
+
+    def held(self, block: Appearances, times: Ints) -> Appearances:
+        return block.held(times)
+
     def is_due(self, block: Appearances) -> bool:
         """Does the query report at any time of a block?"""
         return any(len(own) for own in self._due(block))

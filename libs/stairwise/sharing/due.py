@@ -25,6 +25,7 @@ import numpy as np
 
 from stairwise.expressions.views import Bools, Ints
 from stairwise.operators.join import expand_ranges
+from stairwise.operators.quiet import Reach
 from stairwise.schema import DAWN, DUSK, Duration, Instant
 from stairwise.sharing.levels import asked_levels
 from stairwise.sharing.timetable import Timetable
@@ -240,6 +241,13 @@ class _Layout:
     def next_after(self, instant: Instant) -> Instant:
         """The first time above an instant at which any window may report."""
         return min((t for grid in self.grids if (t := grid.at_or_after(instant + 1)) is not None), default=DUSK)
+
+    def reach(self, *, settled: bool) -> Reach | None:
+        """When rows show in the windows. ``settled``: every window has reported since its rows left it."""
+        if not self.entries:
+            return None
+        stay = self.lag + self.range + (self.slide if settled else 0)
+        return Reach(int(self.lag.min()), int(stay.max()), int(self.slide.min()))
 
     def oldest_rear(self, watermark: Instant) -> Instant:
         """No report above the watermark asks for anything at or below this instant."""

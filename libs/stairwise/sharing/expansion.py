@@ -64,6 +64,18 @@ class SharedExpansion:
         reports = self.reports(stair)
         return None if reports is None else self._expansion.expand_block(reports)
 
+    def expand_held(self, stair: Stair, times: Ints) -> Emissions | None:
+        """Its lines at some of its report times in a run of which a stair is the first."""
+        return self.expand(self.held(stair, times))
+
+    def held(self, stair: Stair, times: Ints) -> Stair:
+        """A stair at some of the query's report times in the run that it begins."""
+        parts = [(due, due - f.lag, due - f.lag - f.range) for f in self._frames if len(due := due_at(f, times))]
+        time, front, rear = (np.concatenate(column) for column in zip(*parts, strict=True))
+        rear = np.minimum(np.maximum(rear, self.life.horizon), front)
+        order = np.lexsort([-rear, front, time])
+        return stair.held(Steps(time[order], front[order], rear[order]))
+
     def is_due(self, stair: Stair) -> bool:
         """Does the query report at any time of a stair?"""
         if self._stepped is not None:

@@ -16,7 +16,7 @@ from           seed 000 section 4 (a row is probed once against the group of win
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -66,6 +66,10 @@ class JoinBlock:
     found: list[JoinedInputs]
     first_row: Instant
     sealed_at: Instant | None
+
+    def held(self, times: Ints) -> JoinBlock:
+        """The same at other times, of a run: nothing has come about."""
+        return replace(self, times=times, found=[], sealed_at=None)
 
     def reports(self) -> Iterator[Report]:
         """One by one, as the contract has them: each the joined rows that its time has added."""

@@ -110,6 +110,10 @@ class JoinExpansion:
         self._rows.evict(self._last)
         return lines
 
+    def expand_held(self, block: JoinBlock, times: Ints) -> Emissions | None:
+        """Its lines at some of its report times in a run that a block begins."""
+        return self.expand(block.held(times))
+
     def _add(self, found: JoinedInputs) -> None:
         begins, ends = lifetimes(self._windows, found.times)
         shows = begins < ends

@@ -9,6 +9,7 @@ from           seed 000 section 4 (a result carries the time stamps that decide 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -40,6 +41,9 @@ class JoinTaking:
         self.faults = Faults()
         self._query, self._select, self._windows = query, select, windows
         self._grids = [grid for window in windows for grid in report_grids(window)]
+
+    def held(self, block: JoinBlock, times: Ints) -> JoinBlock:
+        return replace(block, times=times)  # its rows, where it has any, show at none of them
 
     def is_due(self, block: JoinBlock) -> bool:
         return len(self._due(block)) > 0

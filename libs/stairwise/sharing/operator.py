@@ -24,6 +24,7 @@ from stairwise.cql.query import Expr, Query
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import from_numpy
 from stairwise.operators.contract import Batch, Joined, Left, PlanChange, Report
+from stairwise.operators.quiet import Reach
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.sharing.cuts import cuts_at, edges_of
@@ -209,6 +210,15 @@ class SharedAggregation:
         if batch.rows.num_rows:
             self._change_cuts()
             self._slices.insert(self._rows.prepare(batch, self._slices.partials.args), batch.lowest, batch.highest)
+
+    def reach(self, *, settled: bool) -> Reach | None:
+        return self._due.layout.reach(settled=settled)
+
+    def next_due(self, instant: Instant) -> Instant:
+        return self._due.layout.next_after(instant)
+
+    def skip(self, until: Instant) -> None:
+        self._pass(until)
 
     def advance(self, watermark: Instant) -> Iterator[Report]:
         for stair in self.advance_blocks(watermark):

@@ -20,7 +20,9 @@ from typing import Any, Protocol
 
 from stairwise.cql.query import Query
 from stairwise.expressions.faults import Faults
+from stairwise.expressions.views import Ints
 from stairwise.operators.contract import Operator, Report
+from stairwise.operators.quiet import Quieting
 from stairwise.operators.reports import Reports
 from stairwise.operators.store import Store
 from stairwise.schema import Instant
@@ -38,7 +40,7 @@ from stairwise.sharing.stair import Stair, stair_of
 PublishedBlock = Stair | Appearances | JoinBlock
 
 
-class PublishedOperator(Operator, Protocol):
+class PublishedOperator(Operator, Quieting, Protocol):
     """An operator for all queries of a signature, whose reports can be read one by one."""
 
     def advance_standing(self, watermark: Instant) -> Iterator[Report]:
@@ -58,6 +60,9 @@ class Taking(Protocol):
     def is_due(self, block: Any) -> bool: ...
 
     def reports(self, block: Any) -> Reports | None: ...
+
+    def held(self, block: Any, times: Ints) -> Any:
+        """A block at some of the query's report times in the run that it begins."""
 
 
 def published_operator(signature: PublishedSignature, queries: Sequence[Query], store: Store) -> PublishedOperator:

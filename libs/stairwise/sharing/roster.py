@@ -19,6 +19,7 @@ from stairwise.cql.query import Query, inputs
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.operators.contract import Joined, Left, PlanChange
+from stairwise.operators.quiet import Reach
 from stairwise.operators.store import Store
 from stairwise.schema import DAWN, DUSK, Duration, Instant
 from stairwise.sharing.due import Course, Due, Frame, Life
@@ -155,6 +156,9 @@ class Roster:
         """The first time above an instant at which any query may be due."""
         return self._due.layout.next_after(instant)
 
+    def reach(self, *, settled: bool) -> Reach | None:
+        return self._due.layout.reach(settled=settled)
+
     def frames(self) -> list[Frame]:
         """The windows of all queries, and their levels."""
         return [entry.frame for entry in self._due.layout.entries]
@@ -207,6 +211,15 @@ class Rostered:
     def _kept_above(self, watermark: Instant) -> Instant:
         """Everything above it is there, however far a run has come up to the watermark."""
         return self._roster.kept_above(watermark)
+
+    def reach(self, *, settled: bool) -> Reach | None:
+        return self._roster.reach(settled=settled)
+
+    def next_due(self, instant: Instant) -> Instant:
+        return self._roster.next_after(instant)
+
+    def skip(self, until: Instant) -> None:
+        self._roster.passed(until)
 
     @property
     def queries(self) -> list[Query]:

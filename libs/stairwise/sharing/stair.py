@@ -14,7 +14,7 @@ hold the same slices share their rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import NamedTuple
@@ -80,6 +80,11 @@ class Stair:
         """Which steps have these times, fronts and rears; every one of them must be there."""
         places = self._places
         return np.searchsorted(places.spelled, _spelled(asked, places.times, places.fronts, places.rears))
+
+    def held(self, steps: Steps) -> Stair:
+        """The same at other times, of a run: where its last step shows, whatever window asks."""
+        start, stop = (np.full(len(steps), bound[-1]) for bound in (self.start, self.stop))
+        return replace(self, steps=steps, start=start, stop=stop, sealed_at=None)
 
     def reports(self) -> Iterator[Report]:
         """One by one, as the contract has them: the steps are in the schema's metadata."""

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -164,6 +165,36 @@ def grid_blocks(grids: Iterable[Grid], after: Instant, upto: Instant) -> Iterato
         ]
         yield arrays[0] if len(arrays) == 1 else np.unique(np.concatenate(arrays))
         after = end
+
+
+def first_of_each(grids: Iterable[Grid], after: Instant, upto: Instant) -> npt.NDArray[np.int64]:
+    """For each grid its first instant τ with ``after`` < τ ≤ ``upto``, ascending, each once."""
+    return np.array(sorted({times.start for grid in grids if (times := grid.between(after, upto))}), np.int64)
+
+
+def count_due(grids: Iterable[Grid], after: Instant, upto: Instant) -> int:
+    """How many instants τ of any of the grids have ``after`` < τ ≤ ``upto``: told without going through them."""
+    total = 0
+    counted: list[tuple[range, int]] = []
+    """Intersections of grids, with the sign that they are counted by."""
+    for grid in without_covered(grids):
+        times = grid.between(after, upto)
+        found = [(times, 1), *((both, -sign) for known, sign in counted if (both := _common(known, times)))]
+        total += sum(sign * len(some) for some, sign in found)
+        counted += found
+    return total
+
+
+def _common(one: range, other: range) -> range:
+    """The instants that two lists with equal steps have in common, likewise as such a list."""
+    divisor = gcd(one.step, other.step)
+    if not one or not other or (other.start - one.start) % divisor:
+        return range(0)
+    step = one.step * other.step // divisor
+    turns = (other.start - one.start) // divisor * pow(one.step // divisor, -1, other.step // divisor)
+    first = one.start + one.step * (turns % (other.step // divisor))
+    low = max(one.start, other.start)
+    return range(first + (low - first + step - 1) // step * step, min(one.stop, other.stop), step)
 
 
 @lru_cache(maxsize=256)
