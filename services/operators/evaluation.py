@@ -14,12 +14,13 @@ from stairwise.cql.query import Query
 from stairwise.expressions.faults import Faults
 from stairwise.operators.build import operator_for
 from stairwise.operators.contract import Batch, Joined, Left, Report
+from stairwise.operators.quiet import Quieting, Reach
 from stairwise.operators.store import Store
 from stairwise.platform.plans import Registered, Turn
 from stairwise.platform.reports import LifeRecord
 from stairwise.schema import DAWN, Instant
 from stairwise.sharing.published import published_operator
-from stairwise.sharing.signature import PublishedSignature
+from stairwise.sharing.signature import JoinSignature, PublishedSignature
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class Evaluation(Protocol):
     def horizon(self) -> Instant:
         """No row at or before it is seen, where that is the same for all reports."""
 
+    @property
+    def operator(self) -> Quieting: ...
+
+    def reach(self) -> Reach | None:
+        """When rows show in the windows that there are now; None where reports follow rows alone."""
+
 
 def evaluation_of(registered: Registered, members: Sequence[Registered], store: Store) -> Evaluation:
     """Goes on from what is in the store, with the members that the signature has then."""
@@ -61,47 +68,56 @@ def evaluation_of(registered: Registered, members: Sequence[Registered], store: 
 
 class _Alone:
     def __init__(self, query: Query, store: Store) -> None:
-        self._operator = operator_for(query, store)
-        self.insert = self._operator.insert
-        self.advance = self._operator.advance
-        self.flush = self._operator.flush
+        self.operator = operator_for(query, store)
+        self.insert = self.operator.insert
+        self.advance = self.operator.advance
+        self.flush = self.operator.flush
+
+    def reach(self) -> Reach | None:
+        return self.operator.reach(settled=True)
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:
         for registered in turn.joined:
             lateness = max(stream.lateness for stream in registered.query.streams if not stream.is_table)
             horizon = at.highest + lateness + 1 if at.highest > DAWN else DAWN
-            self._operator.plan(Joined(registered.query, at.highest, horizon, at.before))
+            self.operator.plan(Joined(registered.query, at.highest, horizon, at.before))
         return {}
 
     @property
     def faults(self) -> Faults:
-        return self._operator.faults
+        return self.operator.faults
 
     @property
     def horizon(self) -> Instant:
-        return self._operator.horizon
+        return self.operator.horizon
 
 
 class _Together:
     horizon = DAWN
 
     def __init__(self, signature: PublishedSignature, members: Sequence[Registered], store: Store) -> None:
-        self._operator = published_operator(signature, [_by_identity(m) for m in members], store)
-        self.insert = self._operator.insert
-        self.advance = self._operator.advance_standing
-        self.flush = self._operator.flush
+        self.operator = published_operator(signature, [_by_identity(m) for m in members], store)
+        self.insert = self.operator.insert
+        self.advance = self.operator.advance_standing
+        self.flush = self.operator.flush
+        self._signature = signature
+
+    def reach(self) -> Reach | None:
+        """A query that takes a run out of shared reports looks at its own first report there by itself; what a join
+        shows at a time follows from when each of its windows reported last."""
+        return self.operator.reach(settled=isinstance(self._signature, JoinSignature))
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:
         for registered in turn.left:
-            self._operator.plan(Left(registered.identity, at.lowest, at.highest))
+            self.operator.plan(Left(registered.identity, at.lowest, at.highest))
         for registered in turn.joined:
-            self._operator.plan(Joined(_by_identity(registered), at.highest))
-        lives = {r.identity: self._operator.life(r.identity) for r in turn.joined}
+            self.operator.plan(Joined(_by_identity(registered), at.highest))
+        lives = {r.identity: self.operator.life(r.identity) for r in turn.joined}
         return {identity: LifeRecord(life.after, life.horizon) for identity, life in lives.items()}
 
     @property
     def faults(self) -> Faults:
-        return self._operator.all_faults
+        return self.operator.all_faults
 
 
 def _by_identity(registered: Registered) -> Query:

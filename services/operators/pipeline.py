@@ -74,7 +74,9 @@ PROMETHEUS = {
 def make_topics(settings: Settings) -> None:
     """What it reads and writes beside the streams, if it is not there yet."""
     admin = kafka.admin(settings.brokers)
-    topics.ensure(admin, {topics.PLANS: 1, topics.RESULTS: topics.RESULTS_PARTITIONS}, topics.FOREVER)
+    topics.ensure(
+        admin, {topics.PLANS: 1, topics.RESULTS: topics.RESULTS_PARTITIONS, topics.CARRIED: 1}, topics.FOREVER
+    )
     topics.ensure(admin, {topics.LIVES: 1}, topics.COMPACTED)
 
 
@@ -143,7 +145,7 @@ def start(spark: SparkSession, settings: Settings) -> Any:
     source = (
         spark.readStream.format("kafka")
         .options(**reaching)
-        .option("subscribePattern", topics.SEQUENCED_PATTERN)
+        .option("subscribePattern", topics.OPERATORS_PATTERN)
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
         .option("kafka.isolation.level", "read_committed")

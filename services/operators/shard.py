@@ -24,15 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import msgspec
 
 from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
+from services.operators.pacing import MOST_ROWS, Budget, Way
 from services.operators.parcel import Context, Cut, Parcel, Place, place_of
 from services.operators.updates import Updates
 from stairwise.expressions.faults import Faults
 from stairwise.operators.contract import Batch, Report
+from stairwise.operators.quiet import Reach, reports_and_runs
 from stairwise.operators.store import Store, Within
 from stairwise.platform import topics
 from stairwise.platform.batches import BatchHeaders
@@ -71,6 +74,7 @@ class _Course(msgspec.Struct):
     """What came from partitions that have come to the next turn."""
     contexts: list[Context] = []
     """Traces of rows that no report has shown yet."""
+    way: Way = msgspec.field(default_factory=Way)
 
 
 class _State(msgspec.Struct):
@@ -114,6 +118,10 @@ class _Reading:
     def batch(self, parcel: Parcel, cut: Cut) -> Batch:
         return parcel.batch(cut, self.streams[parcel.place], self.beside)
 
+    @cached_property
+    def time_columns(self) -> dict[str, str]:
+        return {stream.name: stream.time_column for stream in self.streams.values()}
+
 
 class Shard:
     def __init__(self, number: int, shards: int, store: Store) -> None:
@@ -124,10 +132,20 @@ class Shard:
         self._state = _State() if page is None else msgspec.msgpack.decode(page, type=_State)
         self._updates = Updates(store)
         self._evaluations: dict[str, Evaluation] = {}
+        self._reaches: dict[str, Reach | None] = {}
         self._readings: dict[str, _Reading] = {}
+        self._behind: dict[str, None] = {}
+        """Signatures whose reports were carried over, the one that has waited longest first."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Is there something left to do that needs no more messages?"""
+        return bool(self._behind)
 
     def take(self, parcel: Parcel, plans: PlanLog) -> None:
         """What follows in a partition; what was taken before is passed over."""
+        if parcel.topic == topics.CARRIED:
+            return
         partition = self._state.partitions.setdefault(parcel.place, _Partition())
         if parcel.offset <= partition.offset:
             return
@@ -142,17 +160,29 @@ class Shard:
                 self._receive(signature, course, parcel, plans)
         self._keep(parcel, plans)
 
-    def advance(self, plans: PlanLog) -> Iterator[Outgoing]:
-        """Every report that is final now, in order of time for each signature."""
-        for signature, course in list(self._state.courses.items()):
-            while (turn := plans.turn_after(signature, course.turned)) and self._is_aligned(signature, course, plans):
-                yield from self._turn(signature, course, turn, plans)
-            if course.reached:
-                limit = min(course.reached.values())
-                yield from self._reports(signature, course, limit, plans)
-                if limit == DUSK:
-                    yield Outgoing(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
-                    self._end(signature, plans)
+    def advance(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[Outgoing]:
+        """Every report that is final now, in order of time for each signature, as far as the time suffices.
+
+        Every signature makes some; those that were not done last time come after the others, and each in its turn.
+        """
+        budget = Budget(seconds)
+        behind = [signature for signature in self._behind if signature in self._state.courses]
+        for signature in [*(s for s in list(self._state.courses) if s not in self._behind), *behind]:
+            yield from self._advance(signature, plans, budget)
+
+    def _advance(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[Outgoing]:
+        course = self._state.courses[signature]
+        self._behind.pop(signature, None)
+        while (turn := plans.turn_after(signature, course.turned)) and self._is_aligned(signature, course, plans):
+            yield from self._turn(signature, course, turn, plans, budget)
+            if course.turned < turn.version:
+                return
+        if course.reached:
+            limit = min(course.reached.values())
+            yield from self._reports(signature, course, limit, plans, budget)
+            if limit == DUSK and signature not in self._behind:
+                yield Outgoing(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
+                self._end(signature, plans)
 
     def faults(self) -> dict[str, Faults]:
         """What went wrong in the expressions of each signature on this shard, all told."""
@@ -210,10 +240,17 @@ class Shard:
         """Take a parcel in: its rows, its watermark and its trace."""
         reading = self._reading(signature, plans)
         for cut in parcel.only(reading.distribution).cuts:
-            self._evaluation(signature, course, plans).insert(reading.batch(parcel, cut))
+            self._insert(signature, course, reading.batch(parcel, cut), plans)
             course.contexts += parcel.contexts[: MAX_LINKS - len(course.contexts)]
         mark = reading.watermark(parcel.place, parcel.headers)
         course.reached[parcel.place] = DUSK if parcel.headers.sealed else mark
+
+    def _insert(self, signature: str, course: _Course, batch: Batch, plans: PlanLog) -> None:
+        evaluation = self._evaluation(signature, course, plans)
+        if signature not in self._reaches:
+            self._reaches[signature] = evaluation.reach()
+        evaluation.insert(batch)
+        course.way.take(batch, self._readings[signature].time_columns[batch.stream], self._reaches[signature])
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,8 +264,8 @@ class Shard:
     def _is_sealed(self, place: Place) -> bool:
         return place in self._state.partitions and self._state.partitions[place].sealed
 
-    def _turn(self, signature: str, course: _Course, turn: Turn, plans: PlanLog) -> Iterator[Outgoing]:
-        """Every partition stands at the turn: queries leave and join."""
+    def _turn(self, signature: str, course: _Course, turn: Turn, plans: PlanLog, budget: Budget) -> Iterator[Outgoing]:
+        """Every partition stands at the turn: queries leave and join, when all reports before it are made."""
         heads = {place: Parcel.decode(blobs[0]) for place, blobs in course.held.items()}
         reading = self._reading(signature, plans)
         streams = reading.streams
@@ -240,13 +277,16 @@ class Shard:
             before=self._rows_before(streams, heads),
         )
         if course.reached:
-            yield from self._reports(signature, course, at.lowest, plans)
-        evaluation = self._evaluation(signature, course, plans)
-        lives = evaluation.turn(turn, at)
+            yield from self._reports(signature, course, at.lowest, plans, budget)
+            if signature in self._behind:
+                return
+        lives = self._evaluation(signature, course, plans).turn(turn, at)
+        self._reaches.pop(signature, None)
+        course.way.turned(turn, at, [stream for stream in streams.values() if not stream.is_table])
         for place in [place for place, stream in streams.items() if stream.is_table and turn.joined]:
             for parcel in self._updates.before(place, heads[place].offset if place in heads else None):
                 for cut in parcel.cuts:
-                    evaluation.insert(reading.batch(parcel, cut))
+                    self._insert(signature, course, reading.batch(parcel, cut), plans)
         course.turned = turn.version
         course.reached = watermarks | dict.fromkeys(over, DUSK)
         headers = replace(self._headers(signature, course), time=at.lowest, ordinal=turn.version, mark=Mark.TURN)
@@ -293,13 +333,23 @@ class Shard:
 
     # ── what goes out ───────────────────────────────────────────────────────────────────────────────────
 
-    def _reports(self, signature: str, course: _Course, limit: Instant, plans: PlanLog) -> Iterator[Outgoing]:
+    def _reports(
+        self, signature: str, course: _Course, limit: Instant, plans: PlanLog, budget: Budget
+    ) -> Iterator[Outgoing]:
+        """The reports up to a limit; where the time does not suffice, the signature is behind afterwards."""
         evaluation = self._evaluation(signature, course, plans)
         headers = replace(self._headers(signature, course), horizon=evaluation.horizon)
-        for report in evaluation.advance(limit):
-            shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
-            course.contexts = [c for c in course.contexts if c.lowest > report.time]
-            yield Outgoing(replace(headers, time=report.time, ordinal=report.ordinal), report, shown)
+        reach, way = evaluation.reach(), course.way
+        for leg in way.parts(evaluation.operator, reach, limit):
+            for report in reports_and_runs(evaluation.operator, evaluation.advance, leg):
+                shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
+                course.contexts = [c for c in course.contexts if c.lowest > report.time]
+                said = replace(headers, time=report.time, ordinal=report.ordinal, until=report.until)
+                yield Outgoing(said, report, shown)
+            way.passed(leg, limit)
+            if way.reported < limit and budget.is_spent and way.rows < MOST_ROWS:
+                self._behind[signature] = None
+                return
 
     def _headers(self, signature: str, course: _Course) -> ReportHeaders:
         spread = self._readings[signature].shards
@@ -318,6 +368,7 @@ class Shard:
 
     def _clear(self, signature: str) -> None:
         self._evaluations.pop(signature, None)
+        self._reaches.pop(signature, None)
         pages = Within(self._store, _prefix(signature))
         for key in pages.keys(b""):
             pages.delete(key)

@@ -50,6 +50,8 @@ class Message:
         raw = {header["key"]: header["value"] for header in row["headers"]}
         context = raw.get(telemetry.TRACEPARENT, b"").decode()
         place, value = (row["topic"], row["partition"], row["offset"]), row["value"] or b""
+        if row["topic"] == topics.CARRIED:
+            return Message(*place, b"", BatchHeaders(int(raw["version"]), 0, 0, DAWN, DAWN))
         return Message(*place, value, BatchHeaders.decode(raw), context)
 
 
@@ -93,16 +95,21 @@ def _follows(last: Message, message: Message) -> bool:
 def parcels_of(run: Sequence[Message], plans: PlanLog, shards: int) -> Iterator[tuple[int, Parcel]]:
     """A run of messages as a parcel for each shard."""
     last, headers = run[-1], _together([message.headers for message in run])
-    name, incarnation = topics.parse_sequenced(last.topic)
-    stream = plans.at(headers.version).streams.get(name)
     cuts: list[list[Cut]] = [[] for _ in range(shards)]
-    if headers.rows and stream is not None and stream.incarnation == incarnation:
-        wanted = _wanted(plans, headers.version, name, shards)
+    if headers.rows and (stream := _stream_of(last.topic, headers.version, plans)) is not None:
+        wanted = _wanted(plans, headers.version, stream.name, shards)
         cuts = _cuts([message.value for message in run if message.value], stream, headers, wanted, shards)
     contexts = [Context(message.headers.lowest, message.traceparent) for message in run if message.traceparent]
     for shard in range(shards):
         place = (last.topic, last.partition, last.offset)
         yield shard, Parcel(*place, headers, contexts[:MAX_LINKS], cuts[shard])
+
+
+def _stream_of(topic: str, version: int, plans: PlanLog) -> Stream | None:
+    """The stream or table of a topic, where it is there at a plan version."""
+    name, incarnation = topics.parse_sequenced(topic)
+    stream = plans.at(version).streams.get(name)
+    return stream if stream is not None and stream.incarnation == incarnation else None
 
 
 def _together(run: Sequence[BatchHeaders]) -> BatchHeaders:

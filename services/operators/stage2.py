@@ -35,6 +35,8 @@ HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), piec
 OUTPUT_DDL = "topic string, partition int, key binary, value binary, " + ", ".join(
     f"`{name}` string" for name in HEADER_NAMES
 )
+SECONDS = 1.0
+"""How long the reports of a micro-batch may take before what is left waits for the next one."""
 FRAME_BYTES = 16 << 20
 """About how much goes to Spark in one piece: it is copied, and copied again."""
 
@@ -80,10 +82,13 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         number = int(key[0])
         parcels = self._parcels(rows)
         shard, store = self._shard(number)
-        plans = plans_upto(self._brokers, max(p.headers.version for p in parcels))
+        version = max(p.headers.version for p in parcels)
+        plans = plans_upto(self._brokers, version)
         for parcel in parcels:
             shard.take(parcel, plans)
-        yield from _frames(shard.advance(plans), self._bounds)
+        yield from _frames(shard.advance(plans, SECONDS), self._bounds)
+        if shard.is_behind:  # what is left over wakes the next micro-batch, whether or not more rows come
+            yield pd.DataFrame([_record(topics.CARRIED, 0, b"", b"") | {"version": str(version)}])
         shard.flush()
         stamp = _unlike_any()
         self._stamp.update((stamp, store.save(self._pages, stamp)))

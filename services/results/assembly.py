@@ -7,14 +7,21 @@
 Every shard writes every report of its signature, in order. So a position at or below a shard's last one is
 a repeat, and a report is complete when all shards have it. Where retention has cut the topic, a position may
 have lost some of its shards: it is passed over once all shards are beyond it.
+
+A run stands for every report of its shard from its own time until another. Shards need not have the same runs, nor a
+replay the same as before: what all of them hold together is released.
+
+    s0         10 until 90 ─────────────────────
+    s1         10   20   30 until 70 ───────────
+    released   10   20   30 until 70
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -52,6 +59,17 @@ class Released:
     messages: tuple[Message, ...]
     """In order of shards."""
     mark: Mark = Mark.REPORT
+    until: Instant | None = None
+    """Of a run: it stands for every report up to here, and ``position`` may lie before the first of them."""
+
+    @property
+    def end(self) -> Position:
+        """The position of the last report that it stands for, or a later one before the next."""
+        return self.position if self.until is None else (self.until, 0)
+
+    def at(self, time: Instant) -> Released:
+        """Of a run, the report at one of its times."""
+        return replace(self, position=(time, 0), until=None)
 
     @property
     def horizon(self) -> Instant:
@@ -91,12 +109,25 @@ class Released:
 
 
 @dataclass
+class _Waiting:
+    """A message of one shard, and for which reports it still stands."""
+
+    message: Message
+    begin: Position
+
+    @property
+    def end(self) -> Position:
+        return self.message.headers.end
+
+
+@dataclass
 class _Signature:
     """What is known of a signature between its messages."""
 
     last: dict[int, Position] = field(default_factory=dict)
     ended: dict[int, Message] = field(default_factory=dict)
-    pending: dict[Position, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
+    pending: dict[int, deque[_Waiting]] = field(default_factory=lambda: defaultdict(deque))
+    """By shard, what not all shards have come to."""
     joining: dict[int, Joining] = field(default_factory=lambda: defaultdict(Joining))
     over: bool = False
     """Has the mark been released that ends it?"""
@@ -122,8 +153,10 @@ class Assembly:
             return
         message = whole
         if headers.mark in IN_ORDER:
-            signature.last[headers.shard] = headers.position
-            signature.pending[headers.position][headers.shard] = message
+            last = signature.last.get(headers.shard)
+            begin = headers.position if last is None else max(headers.position, just_after(last))
+            signature.last[headers.shard] = headers.end
+            signature.pending[headers.shard].append(_Waiting(message, begin))
         else:
             signature.last[headers.shard] = END
             signature.ended[headers.shard] = message
@@ -136,7 +169,7 @@ class Assembly:
         known = self._signatures.get(signature)
         if known is None:
             return None
-        waiting = [m.offset for messages in known.pending.values() for m in messages.values()]
+        waiting = [w.message.offset for shard in known.pending.values() for w in shard]
         waiting += [offset for joining in known.joining.values() for offset in joining.offsets]
         if not known.over:
             waiting += [m.offset for m in known.ended.values()]
@@ -147,25 +180,53 @@ class Assembly:
         if last is None:
             return False
         # An end has the time of the last report, or any: only another one tells that it is a repeat.
-        return headers.position <= last if headers.mark in IN_ORDER else last == END
+        return headers.end <= last if headers.mark in IN_ORDER else last == END
 
     def _release(self, headers: ReportHeaders, signature: _Signature) -> Iterator[Released]:
         frontier = min(signature.last.values())
-        for position in sorted(p for p in signature.pending if p <= frontier):
-            messages = signature.pending.pop(position)
-            if len(messages) == headers.shards:
-                marks = {m.headers.mark for m in messages.values()}
-                mark = Mark.OVERSIZED if Mark.OVERSIZED in marks else marks.pop()
-                yield Released(headers.signature, position, _by_shard(messages), mark)
+        while heads := {shard: waiting[0] for shard, waiting in signature.pending.items() if waiting}:
+            begin = min(head.begin for head in heads.values())
+            if begin > frontier:
+                break
+            first = {shard: head for shard, head in heads.items() if head.begin == begin}
+            if len(first) == headers.shards:
+                released = _together(headers.signature, first)
+                yield released
+                following = just_after(released.end)
             else:
-                missing = sorted(set(range(headers.shards)) - set(messages))
-                told = fields(signature=headers.signature, time=position[0], missing=missing)
-                log.warning("a report without some of its shards is passed over", extra=told)
+                others = signature.last.keys() - first.keys()
+                after = (heads[s].begin if s in heads else just_after(signature.last[s]) for s in others)
+                following = min(after)
+                _warn_of_lost(headers, first)
+            for shard, head in first.items():
+                if head.end < following:
+                    signature.pending[shard].popleft()
+                else:
+                    head.begin = following
         if frontier == END:
             marks = {m.headers.mark for m in signature.ended.values()}
             mark = Mark.SEALED if marks == {Mark.SEALED} else Mark.LEFT
             signature.over = True
             yield Released(headers.signature, END, _by_shard(signature.ended), mark)
+
+
+def _together(signature: str, waiting: dict[int, _Waiting]) -> Released:
+    """What all shards say from one position on: a report, or a run where all of them have one."""
+    messages = {shard: w.message for shard, w in waiting.items()}
+    marks = {m.headers.mark for m in messages.values()}
+    mark = Mark.OVERSIZED if Mark.OVERSIZED in marks else marks.pop()
+    is_run = all(m.headers.until is not None for m in messages.values())
+    until = min(w.end for w in waiting.values())[0] if is_run else None
+    return Released(signature, next(iter(waiting.values())).begin, _by_shard(messages), mark, until)
+
+
+def _warn_of_lost(headers: ReportHeaders, waiting: dict[int, _Waiting]) -> None:
+    """Of a run that is no loss: another shard has no report there."""
+    lost = [w for w in waiting.values() if w.message.headers.until is None]
+    if lost:
+        missing = sorted(set(range(headers.shards)) - waiting.keys())
+        told = fields(signature=headers.signature, time=lost[0].begin[0], missing=missing)
+        log.warning("a report without some of its shards is passed over", extra=told)
 
 
 def _by_shard(messages: dict[int, Message]) -> tuple[Message, ...]:

@@ -52,7 +52,7 @@ class Feed:
                 moved = False
                 async for older in self._older(at, before, offset):
                     yield older
-                    at, before, offset, moved = just_after(older.position), False, older.offset, True
+                    at, before, offset, moved = just_after(older.end), False, older.offset, True
                 if not moved and begin is not None:
                     at, before = max(at, begin), False  # what was evicted before Kafka was asked for it is gone
                 elif not moved and not self._journal.covers(self._signature, at):
@@ -61,7 +61,7 @@ class Feed:
             elif found:
                 for released in found:
                     yield released
-                    at, before, offset = just_after(released.position), False, released.offset
+                    at, before, offset = just_after(released.end), False, released.offset
             else:
                 await self._journal.wait(self._signature, patience)
                 if not self._journal.read(self._signature, at, before=before):
@@ -96,14 +96,14 @@ class Feed:
                 return
             beginning = beginning and not page.reports
             for released in page.reports:
-                wanted = just_after(released.position)
-                if released.position < at:
+                wanted = just_after(released.end)
+                if released.end < at:
                     held = released
                     continue
-                for each in (held if before else None, released):
+                for each in (held if before and released.position >= at else None, released):
                     if each is not None:
                         yield each
-                        at, before = just_after(each.position), False
+                        at, before = just_after(each.end), False
                 if self._journal.covers(self._signature, at):
                     return
             if page.ended:

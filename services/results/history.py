@@ -138,7 +138,7 @@ class _Filling:
     def take(self, message: confluent_kafka.Message) -> None:
         self._scanned, self._next = self._scanned + 1, message.offset() + 1
         decoded = topic.decode(message) if topic.is_of(message, self._wanted) else None
-        if decoded is None or (decoded.headers.mark is Mark.REPORT and decoded.headers.position < self._at):
+        if decoded is None or (decoded.headers.mark is Mark.REPORT and decoded.headers.end < self._at):
             return
         self._size += len(decoded.value)
         self._reports += self._assembly.take(decoded)

@@ -104,7 +104,7 @@ class Journal:
         if log.first_offset is None:
             log.first_offset = released.offset
         if released.mark is Mark.REPORT:
-            log.latest = released.position, released.offset
+            log.latest = released.end, released.offset
         while log.size > self._per_signature and len(log.entries) > 1:
             self._evict(log)
         while self._size > self._in_all:
@@ -123,7 +123,9 @@ class Journal:
         """
         log = self._log(signature)
         index = self._index(log, at)
-        if before and index:
+        if before and index < len(log.entries) and log.entries[index][1].position < at:
+            pass  # a run that has begun before
+        elif before and index:
             index -= 1
         elif log.begin is None or log.begin > (FIRST if before else at):
             return None
@@ -161,14 +163,15 @@ class Journal:
         return found
 
     def _index(self, log: _Log, at: Position) -> int:
-        return bisect_left(log.entries, at, key=lambda entry: entry[1].position)
+        """Of the first report at or after a position, or of the run that it is in."""
+        return bisect_left(log.entries, at, key=lambda entry: entry[1].end)
 
     def _evict(self, log: _Log) -> None:
         number, released = log.entries.pop(0)
         del self._arrivals[number]
         log.size -= released.size
         self._size -= released.size
-        log.begin = just_after(released.position)
+        log.begin = just_after(released.end)
 
 
 def _page(entries: list[tuple[int, Released]]) -> list[Released]:

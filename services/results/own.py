@@ -9,16 +9,18 @@ the turn at which it left stands as its end.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from services.results.assembly import END, IN_ORDER, Position, Released, just_after
 from services.results.catalogue import Plans
 from services.results.feed import Feed
 from services.results.lives import Lives
+from services.results.runs import Unroller
 from stairwise.operators.contract import Report
 from stairwise.platform.plans import Registered
 from stairwise.platform.reports import Mark
@@ -50,7 +52,10 @@ class OwnReport(Released):
     def report(self) -> Report:
         assert self.whole is not None
         assert self.taking is not None
-        found = [self.taking.reports(block) for block in self.whole.blocks]
+        blocks = self.whole.blocks
+        if self.whole.until is not None:
+            blocks = [self.taking.held(block, np.array([self.position[0]])) for block in blocks]
+        found = [self.taking.reports(block) for block in blocks]
         pieces = [own.rows for own in found if own is not None]
         return Report(self.signature, self.position[0], pa.concat_batches(pieces))
 
@@ -64,6 +69,7 @@ class OwnFeed:
         self._plans = plans
         self._lives = lives
         self._frames = frames(registered.query)
+        self._unroller = Unroller(registered.query)
         self._taking: Taking | None = None
 
     async def reports(
@@ -75,33 +81,47 @@ class OwnFeed:
         held: Released | None = None
         async for released in self._feed.reports(begin, before=False, offset=offset, patience=patience):
             own = None if released is None else await self._own(released)
-            if own is not None and own.position < at:
-                held = own
-                continue
             if own is None and released is not None:
                 continue
-            if held is not None:
-                yield held
-                held = None
-            yield own
+            for report in self._unrolled(own, at):
+                if report is not None and report.position < at:
+                    held = report
+                    continue
+                if held is not None:
+                    yield held
+                    held = None
+                yield report
             if own is not None and own.position == END:
                 return
+
+    def _unrolled(self, own: Released | None, at: Position) -> Iterable[Released | None]:
+        """A report, or those of a run."""
+        if own is None or own.until is None:
+            return (own,)
+        return self._unroller.reports(own, at, self._after)
+
+    @property
+    def _after(self) -> Instant:
+        """The query reports above it."""
+        return self._taking.life.after if self._taking is not None else DAWN
 
     async def last_before(self, until: Position) -> Released | None:
         """The query's last report before a position; None where none is retained."""
         last = await self._feed.last_before(until)
         if last is None:
             return None
-        time = last.position[0]
+        time = min(last.end[0], until[0] if until[1] else until[0] - 1)
         own = await self._at(max(time - (time - frame.offset) % frame.slide for frame in self._frames))
         return own if own is not None and own.mark in (Mark.REPORT, Mark.OVERSIZED) else None
 
     async def _at(self, due: Instant) -> Released | None:
         """What the query has at one of its report times; its last report, if its stream had ended by then."""
         found = await self._feed.last_before(just_after((due, 0)))
-        if found is None or found.position != (due, 0):
+        if found is None or not found.position <= (due, 0) <= found.end:
             return None
         own = await self._own(found)
+        if own is not None and own.until is not None:
+            return own.at(due) if due > self._after else None
         if own is None and found.mark is Mark.REPORT and self._taking is not None:
             sealed_at = found.blocks[0].sealed_at
             if sealed_at is not None:
@@ -125,9 +145,9 @@ class OwnFeed:
             self._taking = taking_of(self._registered.shared, self._registered.query, life)
         if released.mark is Mark.OVERSIZED:
             return released if self._is_due_at(released.position[0], self._taking.life.after) else None
-        if not self._taking.is_due(released.blocks[0]):
+        if released.until is None and not self._taking.is_due(released.blocks[0]):
             return None
-        told = released.signature, released.position, released.messages, released.mark
+        told = released.signature, released.position, released.messages, released.mark, released.until
         return OwnReport(*told, whole=released, taking=self._taking)
 
     def _is_due_at(self, time: Instant, after: Instant) -> bool:

@@ -26,12 +26,14 @@ from services.results.journal import Journal
 from services.results.lives import Lives
 from services.results.own import OwnFeed
 from services.results.rendition import Renditions, Sending
+from services.results.runs import AloneFeed
 from services.results.selection import Selection, selection_of
 from services.results.snapshots import Snapshots, last_report, same_report
 from services.results.subscription import HEARTBEAT, Subscription
 from stairwise.cql.query import Emit
 from stairwise.errors import ConfigError, LimitError, StairwiseError
 from stairwise.platform.plans import Registered
+from stairwise.platform.reports import Mark
 from stairwise.platform.status import to_status
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
@@ -154,9 +156,11 @@ class ResultsServicer:
         if not self._is_open:
             raise ConfigError("the results service is starting or stopping", hint="try again, with the last token")
 
-    def _feed(self, registered: Registered) -> Feed | OwnFeed:
+    def _feed(self, registered: Registered) -> AloneFeed | OwnFeed:
         feed = Feed(self._journal, self._history, registered.signature, self._plans.since(registered))
-        return feed if registered.shared is None else OwnFeed(feed, registered, self._plans, self._lives)
+        if registered.shared is None:
+            return AloneFeed(feed, registered.query)
+        return OwnFeed(feed, registered, self._plans, self._lives)
 
     async def _beginning(self, request: pb.SubscribeRequest) -> tuple[Registered, Cursor, Selection]:
         """The query, where the request says to begin, and what of each report it wants."""
@@ -177,14 +181,12 @@ class ResultsServicer:
 
     async def _latest(self, registered: Registered, whole_first: bool) -> Cursor:
         """After the latest report, or at it where it is the snapshot to begin with."""
-        latest = self._journal.latest(registered.signature) if registered.shared is None else None
-        if latest is None and (registered.shared or not self._journal.covers(registered.signature, END)):
-            found = await self._feed(registered).last_before(END)
-            latest = (found.position, found.offset) if found is not None else None
-        if latest is None:
+        found = await self._feed(registered).last_before(END)
+        while found is not None and found.mark is Mark.OVERSIZED:
+            found = await self._feed(registered).last_before(found.position)
+        if found is None:
             return Cursor(snapshot=whole_first)
-        position, offset = latest
-        return Cursor(position, complete=not whole_first, snapshot=whole_first, offset=offset)
+        return Cursor(found.position, complete=not whole_first, snapshot=whole_first, offset=found.offset)
 
 
 def _read(parse: Callable[[bytes], Request], said: bytes) -> Request:

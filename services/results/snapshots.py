@@ -19,8 +19,8 @@ from services.results import encoding, wire
 from services.results.assembly import END, Position, Released, just_after
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
-from services.results.feed import Feed
 from services.results.own import OwnFeed
+from services.results.runs import AloneFeed
 from services.results.selection import Selection
 from services.results.subscription import oversized
 from stairwise.cql.query import Emit
@@ -83,7 +83,7 @@ class Snapshots:
         return rows
 
 
-async def last_report(registered: Registered, feed: Feed | OwnFeed, time: Instant | None) -> Released:
+async def last_report(registered: Registered, feed: AloneFeed | OwnFeed, time: Instant | None) -> Released:
     """The last report at or before a time, or of all."""
     released = await feed.last_before(END if time is None else min((time + 1, 0), END))
     if released is None:
@@ -97,7 +97,7 @@ async def last_report(registered: Registered, feed: Feed | OwnFeed, time: Instan
     return released
 
 
-async def same_report(registered: Registered, feed: Feed | OwnFeed, position: Position) -> Released:
+async def same_report(registered: Registered, feed: AloneFeed | OwnFeed, position: Position) -> Released:
     """The report that the pages before were of."""
     released = await feed.last_before(just_after(position))
     if released is None or released.position != position or released.mark is not Mark.REPORT:

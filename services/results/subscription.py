@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 from services.results import encoding
 from services.results.assembly import END, Position, Released
 from services.results.cursor import Cursor
-from services.results.feed import Feed
 from services.results.own import OwnFeed
 from services.results.rendition import Rendition, Sending, compares_by_level
+from services.results.runs import AloneFeed
 from stairwise.cql.query import Emit, Query
 from stairwise.errors import GoneError, LimitError
 from stairwise.operators.expansion import levels_of
@@ -40,7 +40,7 @@ class Subscription:
     """Goes on from ``cursor``, report by report, for as long as the feed does."""
 
     def __init__(
-        self, rendition: Rendition, cursor: Cursor, feed: Feed | OwnFeed, heartbeat: float = HEARTBEAT
+        self, rendition: Rendition, cursor: Cursor, feed: AloneFeed | OwnFeed, heartbeat: float = HEARTBEAT
     ) -> None:
         self._rendition = rendition
         self._query = rendition.registered.query

@@ -98,11 +98,15 @@ class Islands(msgspec.Struct):
     last_row: Instant = DAWN
 
     def add(self, batch: Batch, time_column: str, reach: Reach | None) -> None:
-        """The rows of a batch."""
-        if reach is not None and batch.rows.num_rows:
-            times = batch.time if batch.time is not None else int64_view(batch.rows.column(time_column))
-            self.last_row = max(self.last_row, int(times.max()))
-            self.extend(times, reach.gap)
+        """The rows of a batch. Where its bounds are close together they are all that is looked at."""
+        if reach is None or not batch.rows.num_rows:
+            return
+        if batch.time is None and batch.highest - batch.lowest <= reach.gap:
+            times = np.array([batch.lowest, batch.highest])
+        else:
+            times = int64_view(batch.rows.column(time_column)) if batch.time is None else batch.time
+        self.last_row = max(self.last_row, int(times.max()))
+        self.extend(times, reach.gap)
 
     def extend(self, times: Ints, gap: Duration) -> None:
         """Instants at which answers may change."""

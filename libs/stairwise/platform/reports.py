@@ -4,7 +4,9 @@ A replayed micro-batch writes its reports again. Their identity (signature, shar
 the value is an Arrow IPC stream with one record batch. Where a signature has many queries, its report holds what all
 of them show (``sharing.published``); when they come and go, a mark stands between the reports before and after:
 
-    report 10      report 20      turn 20,v7      report 25      report 30
+    report 10      report 20      turn 20,v7      report 25      report 30 until 9000
+
+Where nothing changes for long, one report stands for all of them up to the time that ``until`` says: a run.
 
 ``lives`` says for each query of such a signature from when on it reports and how far it sees back.
 """
@@ -56,10 +58,17 @@ class ReportHeaders:
     """The plan version whose queries the report is made for."""
     size: int = 0
     """About how many bytes the rows take in memory, however many the message has."""
+    until: Instant | None = None
+    """Of a run: the same is said at every report time of the signature up to here."""
 
     @property
     def position(self) -> tuple[Instant, int]:
         return self.time, self.ordinal
+
+    @property
+    def end(self) -> tuple[Instant, int]:
+        """The position of the last report that it stands for."""
+        return self.position if self.until is None else (self.until, 0)
 
     def key(self) -> bytes:
         return f"{self.signature}/{self.shard}".encode()
@@ -75,6 +84,7 @@ class ReportHeaders:
             ("horizon", b"%d" % self.horizon),
             ("version", b"%d" % self.version),
             ("size", b"%d" % self.size),
+            ("until", b"" if self.until is None else b"%d" % self.until),
         ]
 
     @staticmethod
@@ -89,6 +99,7 @@ class ReportHeaders:
             horizon=int(headers["horizon"]),
             version=int(headers["version"]),
             size=int(headers.get("size", b"0")),
+            until=int(headers["until"]) if headers.get("until") else None,
         )
 
 

@@ -8,6 +8,7 @@ dlq.<stream>                rows that are not rows, as they came, with the reaso
 plans                       numbered versions of what runs
 results                     reports, all of one signature in one partition
 lives                       of each query that shares its reports: from when on, and how far back, it sees
+carried                     from operators to themselves: a micro-batch has left something over for the next one
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PLANS = "plans"
 RESULTS = "results"
 RESULTS_PARTITIONS = 4
 LIVES = "lives"
+CARRIED = "carried"
 BROKER_DEFAULT = -1
 """As many replicas as the cluster is set to make."""
 PATIENCE = 30
@@ -60,8 +62,8 @@ def sequenced(stream: Stream) -> str:
     return f"{'t' if stream.is_table else 's'}.{stream.name}.{stream.incarnation}"
 
 
-SEQUENCED_PATTERN = r"[st]\..+\.[0-9]+"
-"""Matches every ``sequenced`` topic, for a subscription by pattern."""
+OPERATORS_PATTERN = rf"[st]\..+\.[0-9]+|{CARRIED}"
+"""Matches every ``sequenced`` topic, and what operators tell themselves, for a subscription by pattern."""
 
 
 def parse_sequenced(topic: str) -> tuple[str, int]:
