@@ -12,7 +12,7 @@ drives the filters anew makes the same reports, with the same identities. Nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -95,7 +95,7 @@ class FilterDriver:
             limit = min(self._reached(course, partition) for partition in self._watermarks)
             horizon = self._standing.horizon(identity)
             for report in self._standing.reports(identity, limit):
-                yield Outgoing(_headers(course, report.time, horizon), report)
+                yield Outgoing(replace(_headers(course, report.time, horizon), until=report.until), report)
             if self._all(course.leaves) or limit == DUSK:
                 self._end(identity)
                 yield Outgoing(_headers(course, DUSK, horizon, Mark.SEALED if limit == DUSK else Mark.LEFT))
@@ -130,7 +130,7 @@ class FilterDriver:
             self._ended.add(registered.identity)
             return
         self._add(registered).has_joined = True
-        self._standing.join(registered.identity, Joined(registered.query, published.time, published.horizon))
+        self._standing.join(registered.identity, Joined(registered.query, published.end[0], published.horizon))
 
     def _join(self, identity: str, course: _Course) -> bool:
         """The filter takes effect, if every partition has come so far; one that is sealed comes no further."""

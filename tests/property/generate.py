@@ -26,6 +26,7 @@ VALUES: dict[Type, st.SearchStrategy[Any]] = {
     Type.TIMESTAMP: st.sampled_from([0, 5000, -1]),
 }
 STEPS = st.sampled_from([1000, 0, 0, 1, 250, 999, 1001, 2000, 5000, 20_000])
+LEAPS = STEPS | st.sampled_from([90_000, 200_000])
 BASES = st.sampled_from([0, 1_700_000_000_000, -7_300])
 
 
@@ -73,13 +74,15 @@ def declaration(stream: Stream) -> str:
 
 
 @st.composite
-def arrivals(draw: st.DrawFn, stream: Stream, base: int, most: int) -> list[Message]:
+def arrivals(
+    draw: st.DrawFn, stream: Stream, base: int, most: int, steps: st.SearchStrategy[int] = STEPS
+) -> list[Message]:
     """Messages whose times move on by steps, each perhaps set back: within lateness, at its edge, beyond."""
     delays = st.sampled_from([0, 0, 0, 300, stream.lateness, stream.lateness + 1, 3 * SECOND])
     clock = base
     messages: list[Message] = []
     for _ in range(draw(st.integers(0, most) | st.integers(most // 2, most))):
-        clock += draw(STEPS)
+        clock += draw(steps)
         messages.append(draw(_message(stream, clock - draw(delays))))
     return messages
 
@@ -98,7 +101,7 @@ def _message(draw: st.DrawFn, stream: Stream, ts: int) -> Message:
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, rows: int = 24) -> Case:
+def cases(draw: st.DrawFn, *, rows: int = 24, steps: st.SearchStrategy[int] = STEPS) -> Case:
     """One to three queries over two streams and their rows, at most ``rows`` each."""
     first = draw(streams("s"))
     declared = [first, draw(streams("t", like=first))]
@@ -110,5 +113,5 @@ def cases(draw: st.DrawFn, *, rows: int = 24) -> Case:
     ]
     selects = draw(st.lists(queries(sources), min_size=1, max_size=3))
     script = "\n".join([*map(declaration, declared), *(f"{select};" for select in selects)])
-    messages = {stream.name: draw(arrivals(stream, base, rows)) for stream in declared}
+    messages = {stream.name: draw(arrivals(stream, base, rows, steps)) for stream in declared}
     return Case(script, messages)

@@ -16,6 +16,7 @@ from stairwise.platform.reports import Mark, ReportHeaders
 from stairwise.schema import DAWN, DUSK
 from tests.oracle import evaluate
 from tests.plans import plan_log
+from tests.property.test_runs import leaping, short  # noqa: F401
 from tests.property.test_shard import PARTITIONS, Written, first_watermark, oracle_rows, partitions
 
 SCRIPTS = (
@@ -46,7 +47,7 @@ class Topic:
 
     def take(self, headers: ReportHeaders, report: Report | None) -> None:
         last = self.last.get(headers.signature)
-        if last is not None and (headers.position <= last.position or last.mark is not Mark.REPORT):
+        if last is not None and (headers.end <= last.end or last.mark is not Mark.REPORT):
             return
         self.last[headers.signature] = headers
         if report is not None:
@@ -66,7 +67,7 @@ def interleaved(queues: list[list[Message]], random) -> list[Message]:
 
 
 @given(
-    partitions(),
+    partitions() | leaping(),
     st.randoms(use_true_random=False),
     st.lists(st.integers(1, 25), max_size=3),
     st.lists(st.booleans(), min_size=1, max_size=5),

@@ -37,6 +37,7 @@ from stairwise.operators.evaluation import QueryOperator
 from stairwise.operators.expansion import report_schema
 from stairwise.operators.moments import Moments
 from stairwise.operators.pages import concat, empty
+from stairwise.operators.quiet import Islands, reports_and_runs
 from stairwise.operators.store import MemoryStore
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 
@@ -97,6 +98,8 @@ class StandingFilters:
         self.stream = stream
         self._pasts = {number: Past(stream, number, UNBOUNDED) for number in range(stream.partitions)}
         self._operators: dict[str, QueryOperator] = {}
+        self._islands: dict[str, Islands] = {}
+        self._reported: dict[str, Instant] = {}
         self._parts: dict[str, FilterPart] = {}
 
     @property
@@ -108,13 +111,17 @@ class StandingFilters:
         part = FilterPart(query, self._pasts)
         self._parts[identity] = part
         self._operators[identity] = QueryOperator(query, [part], MemoryStore())
+        self._islands[identity], self._reported[identity] = Islands(), DAWN
         part.needs_after = DAWN
 
     def join(self, identity: str, change: Joined) -> None:
         self._operators[identity].plan(change)
+        self._reported[identity] = change.after
+        if change.horizon > DAWN:  # rows may have come up to there
+            self._islands[identity].extend(np.array([change.horizon]), 0)
 
     def leave(self, identity: str) -> None:
-        del self._operators[identity], self._parts[identity]
+        del self._operators[identity], self._parts[identity], self._islands[identity], self._reported[identity]
 
     def take(self, partition: int, rows: pa.RecordBatch, watermark: Instant) -> None:
         """The next rows of a partition, and its watermark afterwards; DUSK where it is sealed."""
@@ -122,10 +129,16 @@ class StandingFilters:
 
     def observe(self, identity: str, batch: Batch) -> None:
         """A filter's streams have had these rows since the filter was there."""
-        self._operators[identity].insert(batch)
+        operator = self._operators[identity]
+        operator.insert(batch)
+        self._islands[identity].add(batch, self.stream.time_column, operator.reach(settled=True))
 
     def reports(self, identity: str, watermark: Instant) -> Iterator[Report]:
-        return self._operators[identity].advance(watermark)
+        """What is final now; where nothing changes for long, a run."""
+        operator, after = self._operators[identity], self._reported[identity]
+        for leg in self._islands[identity].legs(operator, operator.reach(settled=True), after, watermark):
+            yield from reports_and_runs(operator, operator.advance, leg)
+        self._reported[identity] = watermark
 
     def horizon(self, identity: str) -> Instant:
         return self._operators[identity].horizon
