@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -61,19 +61,25 @@ class Column:
 FOREVER: Duration = 2**61
 """The lateness of a table's updates: none is late, and the table is complete when it is sealed."""
 
+ALTERABLE = ("lateness", "idle_after", "retain_time", "retain_bytes")
+"""What ALTER STREAM changes of a stream."""
+
 TIME_COLUMN = "_time"
 """Where a row's event time stands when the stream declares no field for it (then it is Kafka's append time)."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A declared stream. ``incarnation`` counts how often the name was created or reopened, from 1."""
+    """A declared stream. ``incarnation`` counts how often the name was created or reopened, from 1.
+
+    What ALTER STREAM changes (``ALTERABLE``) does not count in a comparison: altered, it is the same stream.
+    """
 
     name: str
     columns: tuple[Column, ...]
     timestamp_by: str | None = None
-    lateness: Duration = 0
-    idle_after: Duration | None = None
+    lateness: Duration = field(default=0, compare=False)
+    idle_after: Duration | None = field(default=None, compare=False)
     partition_by: str | None = None
     partitions: int = 4
     granule: Duration = 1000
@@ -83,9 +89,9 @@ class Stream:
     """How far ahead of the clock a row may be; None where a replay may be as far ahead as it likes."""
     reject_unknown: bool = False
     """Is a row bad that has a field which is not declared?"""
-    retain_time: Duration | None = None
+    retain_time: Duration | None = field(default=None, compare=False)
     """How far back lookups reach at most; None where the service decides."""
-    retain_bytes: int | None = None
+    retain_bytes: int | None = field(default=None, compare=False)
     """How many bytes lookups take for all partitions at most; None where the service decides."""
     keys: tuple[str, ...] = ()
     """Of a table, the columns by which a row replaces an earlier one: its rows are updates. Empty for a stream."""
@@ -111,6 +117,10 @@ class Stream:
     @property
     def time_column(self) -> str:
         return self.timestamp_by or TIME_COLUMN
+
+    def is_declared_as(self, other: Stream) -> bool:
+        """Is it the same stream, with the same options?"""
+        return self == other and all(getattr(self, name) == getattr(other, name) for name in ALTERABLE)
 
     @cached_property
     def by_name(self) -> dict[str, Column]:

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import Consumer
 
 from services.ingest.lane import Lane
-from services.ingest.recovery import Key, committed
+from services.ingest.recovery import Key, committed, life_of
 from stairwise.platform import kafka, topics
-from stairwise.platform.plans import Catalogue
+from stairwise.platform.plans import Catalogue, PlanLog
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 
 
@@ -32,14 +32,14 @@ class Following:
         self._joined: dict[Stream, set[Stream]] = {}
         """By table, the streams that queries join it with, at a plan version."""
 
-    def marks(self, lanes: Mapping[Key, Lane], plans: Catalogue) -> dict[Key, dict[str, Instant]]:
+    def marks(self, lanes: Mapping[Key, Lane], plans: PlanLog) -> dict[Key, dict[str, Instant]]:
         """What the partitions of tables are to be told, where there is news."""
         tables = {key: lane for key, lane in lanes.items() if _is_open(lane)}
         if not tables:
             return {}
-        joined = self._streams(plans)
+        joined = self._streams(plans.newest)
         wanted = {key: joined.get(lane.stream, set()) for key, lane in tables.items()}
-        reached = self._reached(set().union(*wanted.values()), lanes)
+        reached = self._reached(set().union(*wanted.values()), lanes, plans)
         news = {}
         for key, lane in tables.items():
             told = {topics.sequenced(stream): reached[stream] for stream in wanted[key]}
@@ -55,7 +55,9 @@ class Following:
             self._version, self._joined = plans.version, joined_with(plans)
         return self._joined
 
-    def _reached(self, streams: Iterable[Stream], lanes: Mapping[Key, Lane]) -> dict[Stream, Instant]:
+    def _reached(
+        self, streams: Iterable[Stream], lanes: Mapping[Key, Lane], plans: PlanLog
+    ) -> dict[Stream, Instant]:
         """The lowest watermark of each stream's partitions; DUSK where all of them are sealed."""
         places = {(topics.incoming(s.name), p): s for s in streams for p in range(s.partitions)}
         others = committed(self._consumer, [key for key in places if key not in lanes])
@@ -65,7 +67,7 @@ class Following:
             mark = DAWN
             if state is not None and state.incarnation >= stream.incarnation:
                 is_over = state.sealed or state.incarnation > stream.incarnation
-                mark = DUSK if is_over else state.position.watermark(stream.lateness)
+                mark = DUSK if is_over else state.watermark(life_of(plans.lives(stream.name), state))
             reached[stream] = min(mark, reached.get(stream, DUSK))
         return reached
 

@@ -66,7 +66,7 @@ class Idleness:
                 and not state.sealed
                 and state.is_active(clock, stream.idle_after)
             ):
-                found.append(state.position.watermark(stream.lateness))
+                found.append(state.watermark(idle.life))
         return min((watermark for watermark in found if watermark > DAWN), default=None)
 
 

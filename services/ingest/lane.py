@@ -24,11 +24,11 @@ from services.ingest.state import NEXT, State
 from stairwise.platform import topics
 from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.platform.lives import Life
-from stairwise.schema import Instant, Stream
+from stairwise.schema import Duration, Instant, Stream
 from stairwise.streams.blocks import Bad, Block
 from stairwise.streams.messages import MessageDecoder
 from stairwise.streams.rows import EARLIEST, BadRow, Code
-from stairwise.streams.sequence import Position, sequence
+from stairwise.streams.sequence import sequence
 
 BATCH_ROWS = 16_384
 """How many rows a batch has at the most."""
@@ -81,7 +81,8 @@ class Lane:
 
     @property
     def watermark(self) -> Instant:
-        return self.state.position.watermark(self.stream.lateness)
+        """That of the last batch."""
+        return self.state.watermark(self.life)
 
     @property
     def pending(self) -> int:
@@ -138,20 +139,29 @@ class Lane:
 
     def mark(self, version: int, watermark: Instant | None = None, *, sealed: bool = False) -> Outgoing:
         """An empty batch: the partition moves to a plan version, is given a watermark, or ends."""
+        lateness = self._lateness(version)
         position = self.state.position
-        after = position if watermark is None else position.raised(watermark, self.stream.lateness)
+        after = position if watermark is None else position.raised(watermark)
         headers = BatchHeaders(
             version=version,
             sequence=position.sequence,
             rows=0,
-            watermark=after.watermark(self.stream.lateness),
+            watermark=after.watermark(lateness),
             previous=self.watermark,
             sealed=sealed,
             follows=self.follows,
+            seen=position.highest,
         )
         is_progress = not sealed and version == self.state.version
         self.state = replace(self.state, position=after, version=version, sealed=sealed)
         return self._outgoing(b"", headers, self.written_upto, is_progress=is_progress)
+
+    def _lateness(self, version: int) -> Duration:
+        """LATENESS for what is written under a version. Where that alters it, the watermark stays where it is."""
+        lateness = self.life.at(version).lateness
+        if lateness != self.life.at(self.state.version).lateness:
+            self.state = replace(self.state, position=self.state.position.raised(self.watermark))
+        return lateness
 
     def _below(self, end: int) -> list[Message]:
         """Take what is pending below an offset out of the queue."""
@@ -228,8 +238,8 @@ class Lane:
             kept = time <= clock + self.stream.future
             yield from self._future(blocks, messages, np.flatnonzero(~kept), time, clock)
             rows, time = rows.filter(pa.array(kept)), time[kept]
-        before = self.state.position
-        judged = sequence(rows, time, before, self.stream.lateness)
+        lateness = self._lateness(version)
+        judged = sequence(rows, time, self.state.position, lateness)
         if judged.late.num_rows:
             late = np.flatnonzero(judged.is_late)
             came = late if kept is None else np.flatnonzero(kept)[late]
@@ -252,16 +262,17 @@ class Lane:
             return
         position = self.state.position
         highest = int(time.max())
-        after = Position(position.sequence + count, max(position.highest, highest))
+        after = replace(position, sequence=position.sequence + count, highest=max(position.highest, highest))
         headers = BatchHeaders(
             version=version,
             sequence=position.sequence,
             rows=count,
-            watermark=after.watermark(self.stream.lateness),
+            watermark=after.watermark(self._lateness(version)),
             previous=self.watermark,
             lowest=int(time.min()),
             highest=highest,
             follows=self.follows,
+            seen=position.highest,
         )
         self.state = replace(self.state, position=after, version=version)
         self.outcome += Outcome(rows=count)

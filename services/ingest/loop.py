@@ -325,7 +325,7 @@ class Ingest:
             for key, watermark in self._idleness.watermarks(self._lanes, now).items():
                 lane = said[key] = self._lanes[key]
                 yield key[1], lane.mark(self._version_of(lane), watermark)
-            for key, follows in self._following.marks(self._lanes, self._plans.log.newest).items():
+            for key, follows in self._following.marks(self._lanes, self._plans.log).items():
                 lane = said[key] = self._lanes[key]
                 yield key[1], lane.follow(self._version_of(lane), follows)
 

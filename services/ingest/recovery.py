@@ -71,7 +71,7 @@ def _from_outputs(reader: Consumer, partition: int, lives: Sequence[Life]) -> Pl
             reject = _last(reader, topic, partition)
             if reject is not None:
                 offset = max(offset, int(kafka.headers_of(reject)["offset"]) + 1)
-        return Place(offset, State.of_batch(life.stream, headers))
+        return Place(offset, State.of_batch(life, headers))
     return Place(0, None)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from stairwise.platform.batches import BatchHeaders
 from stairwise.platform.lives import Life
-from stairwise.schema import DAWN, Instant, Stream
+from stairwise.schema import DAWN, Instant
 from stairwise.streams.sequence import Position
 
 NEXT = "next"
@@ -33,19 +33,25 @@ class State:
 
     def encode(self) -> str:
         at = self.position
-        return json.dumps([self.incarnation, at.sequence, at.highest, self.version, self.sealed, self.active])
+        said = [self.incarnation, at.sequence, at.highest, self.version, self.sealed, self.active]
+        return json.dumps([*said, at.floor] if at.floor > DAWN else said)
 
     @staticmethod
     def decode(metadata: str) -> State:
-        incarnation, sequence, highest, version, sealed, active = json.loads(metadata)
-        return State(incarnation, Position(sequence, highest), version, sealed, active)
+        incarnation, sequence, highest, version, sealed, active, *floor = json.loads(metadata)
+        return State(incarnation, Position(sequence, highest, *floor), version, sealed, active)
 
     @staticmethod
-    def of_batch(stream: Stream, headers: Mapping[str, bytes]) -> State:
+    def of_batch(life: Life, headers: Mapping[str, bytes]) -> State:
         """The state after a batch, as its headers tell it."""
         batch = BatchHeaders.decode(headers)
-        highest = DAWN if batch.watermark == DAWN else batch.watermark + stream.lateness + 1
-        return State(stream.incarnation, Position(batch.sequence + batch.rows, highest), batch.version, batch.sealed)
+        highest = max(batch.highest, batch.seen_before(life.at(batch.version)))
+        position = Position(batch.sequence + batch.rows, highest, batch.watermark)
+        return State(life.stream.incarnation, position, batch.version, batch.sealed)
+
+    def watermark(self, life: Life) -> Instant:
+        """That of its last batch, by the LATENESS that held when it was written."""
+        return self.position.watermark(life.at(self.version).lateness)
 
     def has_ended(self, life: Life) -> bool:
         """Has it written the last batch of this life?"""

@@ -47,6 +47,8 @@ class _Course:
     """By partition, the watermark before its first batch with the version that registered the filter."""
     leaves: dict[int, Instant] = field(default_factory=dict)
     """The same for the version that dropped it."""
+    seen: Instant = DAWN
+    """No row of before it joined lies above."""
 
 
 class FilterDriver:
@@ -66,6 +68,8 @@ class FilterDriver:
         self._standing = StandingFilters(stream)
         self._versions = dict.fromkeys(range(stream.partitions), 0)
         self._watermarks = dict.fromkeys(range(stream.partitions), DAWN)
+        self._seen = dict.fromkeys(range(stream.partitions), DAWN)
+        """By partition, the highest time of a row."""
         self._sealed: set[int] = set()
         self._courses: dict[str, _Course] = {}
         self._ended = {registered.identity for registered in over}
@@ -83,6 +87,7 @@ class FilterDriver:
             if headers.version >= course.registered.version and partition not in course.leaves:
                 self._standing.observe(identity, batch)
         self._watermarks[partition] = headers.watermark
+        self._seen[partition] = max(headers.seen_before(self.stream), headers.highest)
         if headers.sealed:
             self._sealed.add(partition)
         self._standing.take(partition, rows, DUSK if headers.sealed else headers.watermark)
@@ -112,8 +117,9 @@ class FilterDriver:
             if is_ours and registered.identity not in self._courses and registered.identity not in self._ended:
                 self._add(registered)
         for course in self._courses.values():
-            if headers.version >= course.registered.version:
-                course.joins.setdefault(partition, headers.previous)
+            if headers.version >= course.registered.version and partition not in course.joins:
+                course.joins[partition] = headers.previous
+                course.seen = max(course.seen, headers.seen_before(self.stream))
             left = plans.left_at(course.registered)
             if left is not None and headers.version >= left:
                 course.leaves.setdefault(partition, headers.previous)
@@ -136,9 +142,10 @@ class FilterDriver:
         """The filter takes effect, if every partition has come so far; one that is sealed comes no further."""
         if not self._all(course.joins):
             return False
-        over = [self._watermarks[partition] for partition in self._sealed - course.joins.keys()]
-        highest = max(*course.joins.values(), *over, DAWN)
-        horizon = highest + self.stream.lateness + 1 if highest > DAWN else DAWN
+        over = self._sealed - course.joins.keys()
+        highest = max(*course.joins.values(), *(self._watermarks[partition] for partition in over), DAWN)
+        seen = max(course.seen, *(self._seen[partition] for partition in over), highest + 1)
+        horizon = seen if highest > DAWN else DAWN
         self._standing.join(identity, Joined(course.registered.query, highest, horizon))
         course.has_joined = True
         return True

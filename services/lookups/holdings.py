@@ -60,12 +60,17 @@ class Partition:
     def is_ready(self) -> bool:
         return self.target is not None and self.next_offset > self.target
 
+    def redeclare(self, stream: Stream, retain: Retain) -> None:
+        """ALTER STREAM has changed what the stream says."""
+        self.stream, self.retain = stream, retain
+        self.past.keep(retain)
+
     def take(self, key: Key, offset: int, headers: BatchHeaders, value: bytes) -> bool:
         """Take a batch in; False for one that was taken before: a rebalance may deliver it again."""
         if offset < self.next_offset:
             return False
         if self.next_sequence is None and headers.sequence:
-            self.past.begin_after(headers.sequence, headers.previous)
+            self.past.begin_after(headers.sequence, headers.seen_before(self.stream))
             self.is_tidy = False  # for all that anybody knows
         elif self.next_sequence is not None and headers.sequence != self.next_sequence:
             raise GapError(key, self.next_sequence, headers.sequence)
@@ -97,6 +102,13 @@ class Holdings:
             for key, stream in assigned.items()
         }
         self._whole.clear()
+
+    def redeclare(self, streams: Mapping[str, Stream]) -> None:
+        """Keep of each stream, by its topic, what it says now."""
+        for (topic, _), partition in self:
+            stream = streams.get(topic)
+            if stream is not None and not stream.is_declared_as(partition.stream):
+                partition.redeclare(stream, self._retain.of(stream))
 
     def whole(self, stream: Stream) -> list[Partition] | None:
         """All partitions of a stream, if they are all here and ready."""

@@ -103,6 +103,8 @@ class Lookups:
             await self._plans.changed.wait()
             self._plans.changed.clear()
             wanted = sequenced(self._plans.catalogue)
+            self._holdings.redeclare(wanted)
+            self._worker.redeclare(wanted)
             if wanted != self._worker.streams:
                 await self._worker.subscribe(wanted)
                 await asyncio.sleep(JOIN_EVERY)

@@ -63,6 +63,10 @@ class Worker:
         await self._app.consumer.subscribe(await self._app.topics._update_indices())
         log.info("subscribed", extra=telemetry.fields(topics=sorted(streams)))
 
+    def redeclare(self, streams: Mapping[str, Stream]) -> None:
+        """The streams that are subscribed to, as they are declared now."""
+        self.streams = {topic: streams.get(topic, stream) for topic, stream in self.streams.items()}
+
     @property
     def is_rebalancing(self) -> bool:
         return bool(self._app.rebalancing)

@@ -31,6 +31,8 @@ class Alignment:
     """The lowest of their watermarks: those who leave report up to here."""
     highest: Instant
     """The highest of them: those who join report from above here."""
+    seen: Instant
+    """No row of before lies above it."""
     before: Mapping[str, int]
     """How many rows of each stream came before."""
 
@@ -78,9 +80,7 @@ class _Alone:
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:
         for registered in turn.joined:
-            lateness = max(stream.lateness for stream in registered.query.streams if not stream.is_table)
-            horizon = at.highest + lateness + 1 if at.highest > DAWN else DAWN
-            self.operator.plan(Joined(registered.query, at.highest, horizon, at.before))
+            self.operator.plan(Joined(registered.query, at.highest, at.seen, at.before))
         return {}
 
     @property
@@ -109,9 +109,9 @@ class _Together:
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:
         for registered in turn.left:
-            self.operator.plan(Left(registered.identity, at.lowest, at.highest))
+            self.operator.plan(Left(registered.identity, at.lowest, at.highest, at.seen))
         for registered in turn.joined:
-            self.operator.plan(Joined(_by_identity(registered), at.highest))
+            self.operator.plan(Joined(_by_identity(registered), at.highest, seen=at.seen))
         lives = {r.identity: self.operator.life(r.identity) for r in turn.joined}
         return {identity: LifeRecord(life.after, life.horizon) for identity, life in lives.items()}
 

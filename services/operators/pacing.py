@@ -10,7 +10,7 @@ the next one. What is carried over changes when a report is made, never what it 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from services.operators.evaluation import Alignment
 from stairwise.operators.contract import Batch
 from stairwise.operators.quiet import Islands, Leg, Quieting, Reach, bounds_of
 from stairwise.platform.plans import Turn
-from stairwise.schema import DAWN, DUSK, Duration, Instant, Stream
+from stairwise.schema import DAWN, DUSK, Duration, Instant
 
 PART_REPORTS = 1024
 """How many report times of the finest window a part has at the most."""
@@ -58,16 +58,14 @@ class Way(msgspec.Struct):
             if reach is None:
                 self.islands.last_row = max(self.islands.last_row, batch.highest)
 
-    def turned(self, turn: Turn, at: Alignment, streams: Sequence[Stream]) -> None:
+    def turned(self, turn: Turn, at: Alignment) -> None:
         """Queries have come or gone. Of those that came, rows of before may show that never came here."""
         self.reported = max(self.reported, at.lowest)
         for registered in turn.joined:
             changes = bounds_of(registered.query).tolist()
-            if at.highest > DAWN:
-                self.islands.last_row = max(
-                    self.islands.last_row, at.highest + max(stream.lateness for stream in streams) + 1
-                )
-                changes.append(self.islands.last_row)
+            if at.seen > DAWN:
+                self.islands.last_row = max(self.islands.last_row, at.seen)
+                changes.append(at.seen)
             if changes:
                 self.islands.extend(np.array(changes, np.int64), 0)
 

@@ -12,9 +12,9 @@ partition brings from its first batch with v on is held until every partition ha
 
 Then all rows of before v are in and none of after. M is the highest watermark that a partition has there, m the
 lowest. Reports up to m are made by the queries of before; those who leave made their last. Those who join report
-from the first τ above M. Every row of before v lies at or below M + LATENESS + 1, so rows above it are all seen by a
-query that joins, and more where its signature has kept what came before (its horizon). So everything that is
-reported is a function of the topics, and not of which partition was read first.
+from the first τ above M. The batches say how high the rows of before v reach (M + LATENESS + 1, unless LATENESS was
+altered), so rows above that are all seen by a query that joins, and more where its signature has kept what came before
+(its horizon). So everything that is reported is a function of the topics, and not of which partition was read first.
 
 **Tables** have partitions like streams. Their time is that of the streams which a query joins them with, as their marks
 tell it (``BatchHeaders.follows``). A query that joins sees a table whole: what came before is kept (``updates``).
@@ -55,6 +55,8 @@ class _Partition(msgspec.Struct):
     rows: int = 0
     """How many have come."""
     watermark: Instant = DAWN
+    seen: Instant | None = None
+    """The highest time of a row before the last batch, where that says it."""
     sealed: bool = False
     follows: dict[str, Instant] = {}
     """Of a table: how far its streams had come."""
@@ -154,6 +156,7 @@ class Shard:
         partition.offset, partition.version = parcel.offset, parcel.headers.version
         partition.rows = parcel.headers.sequence + parcel.headers.rows
         partition.watermark, partition.sealed = parcel.headers.watermark, parcel.headers.sealed
+        partition.seen = parcel.headers.seen
         partition.follows = parcel.headers.follows
         for signature, course in self._state.courses.items():
             if parcel.place in self._reading(signature, plans).streams:
@@ -271,9 +274,11 @@ class Shard:
         streams = reading.streams
         watermarks = {place: reading.watermark(place, head.headers, before=True) for place, head in heads.items()}
         over = [place for place in streams if place not in heads]
+        highest = max(*watermarks.values(), *(self._last_watermark(reading, place) for place in over), DAWN)
         at = Alignment(
             lowest=min(watermarks.values()),
-            highest=max(*watermarks.values(), *(self._last_watermark(reading, place) for place in over), DAWN),
+            highest=highest,
+            seen=max(highest + 1, *self._seen_before(streams, heads)) if highest > DAWN else DAWN,
             before=self._rows_before(streams, heads),
         )
         if course.reached:
@@ -282,7 +287,7 @@ class Shard:
                 return
         lives = self._evaluation(signature, course, plans).turn(turn, at)
         self._reaches.pop(signature, None)
-        course.way.turned(turn, at, [stream for stream in streams.values() if not stream.is_table])
+        course.way.turned(turn, at)
         for place in [place for place, stream in streams.items() if stream.is_table and turn.joined]:
             for parcel in self._updates.before(place, heads[place].offset if place in heads else None):
                 for cut in parcel.cuts:
@@ -303,10 +308,20 @@ class Shard:
 
     def _last_watermark(self, reading: _Reading, place: Place) -> Instant:
         """How far a partition had come that is sealed; a table may have been left behind by its streams since."""
-        partition = self._state.partitions[place]
-        last = BatchHeaders(0, 0, 0, partition.watermark, partition.watermark, follows=partition.follows)
-        mark = reading.watermark(place, last)
+        mark = reading.watermark(place, self._last_headers(place))
         return mark if mark < DUSK else DAWN
+
+    def _last_headers(self, place: Place) -> BatchHeaders:
+        """What the last batch of a partition said."""
+        last = self._state.partitions[place]
+        return BatchHeaders(0, 0, 0, last.watermark, last.watermark, follows=last.follows, seen=last.seen)
+
+    def _seen_before(self, streams: Mapping[Place, Stream], heads: Mapping[Place, Parcel]) -> Iterator[Instant]:
+        """Of each partition of a stream, how high its rows of before the turn reach."""
+        for place, stream in streams.items():
+            if not stream.is_table:
+                headers = heads[place].headers if place in heads else self._last_headers(place)
+                yield headers.seen_before(stream)
 
     def _rows_before(self, streams: Mapping[Place, Stream], heads: Mapping[Place, Parcel]) -> dict[str, int]:
         """How many rows of each stream came before the turn: all of them, of a partition that is sealed."""

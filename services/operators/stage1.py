@@ -119,6 +119,7 @@ def _together(run: Sequence[BatchHeaders]) -> BatchHeaders:
         run[-1],
         sequence=run[0].sequence,
         previous=run[0].previous,
+        seen=run[0].seen,
         rows=sum(headers.rows for headers in filled),
         lowest=min((headers.lowest for headers in filled), default=DAWN),
         highest=max((headers.highest for headers in filled), default=DAWN),

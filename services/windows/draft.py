@@ -12,6 +12,7 @@ from stairwise.cql.script import (
     Explained,
     QueryCreated,
     QueryDropped,
+    StreamAltered,
     StreamCreated,
     StreamDropped,
     StreamSealed,
@@ -74,6 +75,10 @@ def _record(change: Change) -> ChangeRecord | None:
     match change:
         case StreamCreated(stream=stream) | TableCreated(table=stream):
             return ChangeRecord(create_stream=ChangeRecord.CreateStream(stream=stream_to_proto(stream)))
+        case StreamAltered(stream=stream):
+            if change.changes_nothing:
+                return None
+            return ChangeRecord(alter_stream=ChangeRecord.AlterStream(stream=stream_to_proto(stream)))
         case StreamSealed(stream=stream) | TableSealed(table=stream):
             sealed = ChangeRecord.SealStream(name=stream.name, incarnation=stream.incarnation)
             return ChangeRecord(seal_stream=sealed)
@@ -92,6 +97,8 @@ def _summary(change: Change) -> str:
     match change:
         case StreamCreated(stream=stream):
             return f"created stream {stream.name}"
+        case StreamAltered(stream=stream):
+            return f"{'nothing to alter in' if change.changes_nothing else 'altered'} stream {stream.name}"
         case TableCreated(table=table):
             return f"created table {table.name}"
         case TableSealed(table=table):

@@ -2,8 +2,9 @@
 streams' own topics.
 
 A query that runs alone and was registered at version v takes effect above M, the highest watermark that a partition
-had before its first batch with v or a newer version; it sees rows above M + LATENESS + 1. A partition never goes
-back to an older version, so that batch is found by bisection over its offsets (of a table, its own follows tell):
+had before its first batch with v or a newer version; it sees the rows above all that came before, as that batch says. A
+partition never goes back to an older version, so it is found by bisection over its offsets (of a table, its own follows
+tell):
 
     offsets     0                                   ▼                    end
     version     1  1  1  1  2  2  2  2  2  2  2  2  5  5  6  6  6  6      v = 4
@@ -63,15 +64,12 @@ class Horizons:
             first = [_first_batch(consumer, _place(s, p), registered.version) for s, p in read]
         finally:
             consumer.close()
-        known = [
-            headers.followed(streams) if stream.is_table else headers.previous
-            for (stream, _), headers in zip(read, first, strict=True)
-            if headers is not None
-        ]
+        known = [(stream, headers) for (stream, _), headers in zip(read, first, strict=True) if headers is not None]
         if len(known) < len(read):
             return None
-        latest = max(known)
-        return latest if latest == DAWN else latest + max(s.lateness for s in streams) + 1
+        latest = max(headers.followed(streams) if stream.is_table else headers.previous for stream, headers in known)
+        seen = [headers.seen_before(stream) for stream, headers in known if not stream.is_table]
+        return latest if latest == DAWN else max(latest + 1, *seen)
 
 
 def _place(stream: Stream, partition: int) -> TopicPartition:

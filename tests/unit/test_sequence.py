@@ -42,7 +42,7 @@ def test_nothing_seen_has_no_watermark() -> None:
 
 
 def test_a_raised_watermark_makes_rows_at_it_late() -> None:
-    position = Position().raised(100, lateness=10)
+    position = Position().raised(100)
     assert position.watermark(10) == 100
     rows = np.array([100, 101], np.int64)
     assert sequence(pa.record_batch([pa.array(rows)], names=["ts"]), rows, position, 10).is_late.tolist() == [

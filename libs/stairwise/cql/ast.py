@@ -375,6 +375,15 @@ class CreateStream:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterStream:
+    """An option without a value goes back to its default."""
+
+    name: Name
+    options: tuple[Option, ...]
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class DropStream:
     name: Name
     source: Source = NOWHERE
@@ -429,6 +438,7 @@ class Explain:
 
 Statement = (
     CreateStream
+    | AlterStream
     | DropStream
     | SealStream
     | SealTable

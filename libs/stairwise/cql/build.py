@@ -32,7 +32,7 @@ class SyntaxBuilder(Transformer[Token, Any]):
             return ast.Name(token[1:-1].replace('""', '"'), _span(token), quoted=True)
         return ast.Name(str(token), _span(token))
 
-    column_name = type_name = option_name = key_name = name
+    altered_name = column_name = type_name = option_name = key_name = name
 
     def number(self, token: Token) -> ast.Number:
         return ast.Number(str(token), _span(token))
@@ -168,7 +168,7 @@ class SyntaxBuilder(Transformer[Token, Any]):
 
     slide = row_slide = lag = offset = retain = option
     timestamp_by = lateness = idle_after = partition_by = partitions = granule = live = future = reject = option
-    retroactive = option
+    retroactive = lateness_default = idle_default = retain_default = option
 
     def retain_past(self, keyword: Token, *bounds: ast.Duration | ast.Size | None) -> ast.Option:
         given = [bound for bound in bounds if bound is not None]
@@ -300,6 +300,9 @@ class SyntaxBuilder(Transformer[Token, Any]):
             columns=tuple(p for p in parts if isinstance(p, ast.ColumnDefinition)),
             options=tuple(p for p in parts if isinstance(p, ast.Option)),
         )
+
+    def alter_stream(self, name: ast.Name, *options: ast.Option) -> ast.AlterStream:
+        return ast.AlterStream(name, options)
 
     def drop_table(self, name: ast.Name) -> ast.DropTable:
         return ast.DropTable(name)

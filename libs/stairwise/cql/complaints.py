@@ -181,11 +181,29 @@ def _hint(source: Source, span: Span, accepted: Collection[str]) -> str:
         close = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
         if close and close[0] != word.upper():
             return f"did you mean {close[0]} instead of {word}?"
+    if _ALTERING.match(source.text):
+        return _alteration_hint(found, accepted)
     if "UNIT" in accepted:
         return "say the unit: MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
     if "SIZE_UNIT" in accepted:
         return "say the unit: BYTES, KB, MB, GB, KiB, MiB or GiB"
     return ""
+
+
+_ALTERING = re.compile(r"\s*ALTER\b", re.IGNORECASE)
+
+
+def _alteration_hint(found: str, accepted: Collection[str]) -> str:
+    if "STREAM" in accepted:
+        return f"only streams are altered: DROP the {found.lower()} and CREATE it again" if found else ""
+    if "DEFAULT" in accepted:
+        return "DEFAULT takes the option away"
+    if "COMMA" in accepted:
+        return "put a comma between two options"
+    return (
+        "ALTER STREAM name SET ... changes LATENESS, IDLE AFTER and RETAIN, and nothing is dropped; for anything else,"
+        " DROP STREAM and CREATE STREAM again"
+    )
 
 
 def _word_before(text: str, position: int) -> str:

@@ -82,6 +82,23 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
     )
 
 
+def resolve_alteration(statement: ast.AlterStream, stream: Stream) -> Stream:
+    """The stream as an ALTER STREAM declares it: what is not named stays, and DEFAULT is what CREATE STREAM gives."""
+    source = statement.source
+    named = single_options(source, statement.options)
+    given = {keyword: option for keyword, option in named.items() if option.value is not None}
+    for keyword in named:
+        match keyword:
+            case "LATENESS":
+                stream = replace(stream, lateness=_length(source, given.get(keyword), 0, zero=True) or 0)
+            case "IDLE":
+                stream = replace(stream, idle_after=_length(source, given.get(keyword), None))
+            case "RETAIN":
+                time, size_ = _retained(source, given.get(keyword), stream.partitions)
+                stream = replace(stream, retain_time=time, retain_bytes=size_)
+    return stream
+
+
 def resolve_table(statement: ast.CreateTable, incarnation: int = 1) -> Stream:
     """The table that a CREATE TABLE declares: a stream of updates, of which the last of each key counts."""
     source = statement.source

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.query import Query
-from stairwise.cql.resolve import check_name, resolve_query, resolve_stream, resolve_table
+from stairwise.cql.resolve import check_name, resolve_alteration, resolve_query, resolve_stream, resolve_table
 from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError
 from stairwise.schema import Stream
 
@@ -20,6 +20,17 @@ from stairwise.schema import Stream
 @dataclass(frozen=True)
 class StreamCreated:
     stream: Stream
+
+
+@dataclass(frozen=True)
+class StreamAltered:
+    stream: Stream
+    before: Stream
+    """As it was declared."""
+
+    @property
+    def changes_nothing(self) -> bool:
+        return self.stream.is_declared_as(self.before)
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,7 @@ class Explained:
 
 Change = (
     StreamCreated
+    | StreamAltered
     | StreamSealed
     | StreamDropped
     | TableCreated
@@ -108,6 +120,8 @@ class Catalogue:
         match statement:
             case ast.CreateStream():
                 yield self._create_stream(statement)
+            case ast.AlterStream():
+                yield self._alter_stream(statement)
             case ast.SealStream():
                 yield StreamSealed(self._seal(self._stream(statement.name.text)))
             case ast.SealTable():
@@ -141,6 +155,13 @@ class Catalogue:
         self.incarnations[name] = stream.incarnation
         self.sealed.discard(name)
         return StreamCreated(stream)
+
+    def _alter_stream(self, statement: ast.AlterStream) -> StreamAltered:
+        """The same stream, declared otherwise; the queries that read it go on."""
+        before = self._stream(statement.name.text)
+        stream = resolve_alteration(statement, before)
+        self.streams[stream.name] = stream
+        return StreamAltered(stream, before)
 
     def _create_table(self, statement: ast.CreateTable) -> TableCreated:
         """A new table; a sealed one is reopened, as a stream is."""

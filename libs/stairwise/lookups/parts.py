@@ -40,7 +40,7 @@ class OutOfReachError(StairwiseError):
     def __init__(self, stream: str, rear: Instant, horizon: Instant) -> None:
         super().__init__(
             f"the window reaches back to {rear}, and rows of {stream} are kept from {horizon + 1} on",
-            hint="ask for a shorter window, or let the stream RETAIN more",
+            hint=f"ask for a shorter window, or keep more from now on: ALTER STREAM {stream} SET RETAIN ...",
         )
 
 

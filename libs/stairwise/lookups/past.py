@@ -130,10 +130,16 @@ class Past:
         """Is less than half of what may be kept in use?"""
         return size < self._retain.size // 2
 
-    def begin_after(self, rows: int, watermark: Instant) -> None:
-        """So many rows came before the first that is taken, and nobody has them; the watermark after them."""
+    def begin_after(self, rows: int, seen: Instant) -> None:
+        """So many rows came before the first that is taken, and nobody has them; none of them is above an instant."""
         self._dropped = rows
-        self._horizon = watermark + self.stream.lateness + 1  # no row of before is above it
+        self._horizon = seen
+
+    def keep(self, retain: Retain) -> None:
+        """Keep so much from now on: what is more goes at once, what went does not come back."""
+        self._retain = retain
+        if self._pages:
+            self._keep_within()
 
     def take(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """A batch of the partition, in sequence order, and its watermark afterwards."""

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.cql.query import Query
-from stairwise.schema import DAWN, Instant
+from stairwise.schema import DAWN, Duration, Instant
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,11 @@ class Joined:
     after: Instant = DAWN
     horizon: Instant = DAWN
     before: Mapping[str, int] = field(default_factory=dict)
+    seen: Instant | None = None
+    """No row of before lies above it; None where that is ``after`` + LATENESS + 1."""
+
+    def seen_before(self, lateness: Duration) -> Instant:
+        return _seen(self.seen, self.after, lateness)
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,17 @@ class Left:
     query: str
     after: Instant
     highest: Instant | None = None
+    seen: Instant | None = None
+    """No row of before lies above it; None where that is ``highest`` + LATENESS + 1."""
+
+    def seen_before(self, lateness: Duration) -> Instant:
+        return _seen(self.seen, self.after if self.highest is None else self.highest, lateness)
+
+
+def _seen(seen: Instant | None, watermark: Instant, lateness: Duration) -> Instant:
+    if seen is not None:
+        return seen
+    return watermark + lateness + 1 if watermark > DAWN else DAWN
 
 
 PlanChange = Joined | Left

@@ -45,6 +45,14 @@ class BatchHeaders:
     """Of a table's batch, by the topic of each stream that the table is joined with, the watermark that stream had come
     to before rows that follow in this partition, and those of the batch itself: for who reads that stream, none of them
     counts before. DUSK where the stream is sealed."""
+    seen: Instant | None = None
+    """The highest time of a row before the batch; None in batches of before ALTER STREAM, where LATENESS tells."""
+
+    def seen_before(self, stream: Stream) -> Instant:
+        """No row of the partition before the batch lies above it."""
+        if self.seen is not None:
+            return self.seen
+        return DAWN if self.previous == DAWN else self.previous + stream.lateness + 1
 
     def followed(self, streams: Iterable[Stream]) -> Instant:
         """How far a table's partition has come for who joins it with these streams: to where all of them have."""
@@ -61,6 +69,7 @@ class BatchHeaders:
             ("highest", b"%d" % self.highest),
             ("sealed", b"1" if self.sealed else b"0"),
         ]
+        encoded += [("seen", b"%d" % self.seen)] if self.seen is not None else []
         return [*encoded, ("follows", msgspec.json.encode(self.follows))] if self.follows else encoded
 
     @staticmethod
@@ -75,6 +84,7 @@ class BatchHeaders:
             highest=int(headers["highest"]),
             sealed=headers["sealed"] == b"1",
             follows=_FOLLOWS.decode(headers["follows"]) if "follows" in headers else {},
+            seen=int(headers["seen"]) if "seen" in headers else None,
         )
 
 

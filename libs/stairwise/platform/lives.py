@@ -20,6 +20,7 @@ class Life:
     """One incarnation of a stream."""
 
     stream: Stream
+    """As it is declared now."""
     created: int
     """The plan version that made it."""
     starts: tuple[int, ...] = ()
@@ -31,6 +32,12 @@ class Life:
     gone: int | None = None
     """The version that dropped it, or that reopened the name as the next incarnation."""
     dropped: bool = False
+    altered: tuple[tuple[int, Stream], ...] = ()
+    """The versions that altered it, in order, each with the stream as it was declared before."""
+
+    def at(self, version: int) -> Stream:
+        """The stream as it is declared at a version."""
+        return next((before for altered, before in self.altered if version < altered), self.stream)
 
     def start(self, partition: int) -> int:
         return self.starts[partition] if self.starts else 0
@@ -57,6 +64,11 @@ class Lives:
         if lives and lives[-1].gone is None:
             lives[-1] = replace(lives[-1], gone=version)
         lives.append(Life(stream, version, starts))
+
+    def altered(self, stream: Stream, version: int) -> None:
+        lives = self._of[stream.name]
+        before = lives[-1]
+        lives[-1] = replace(before, stream=stream, altered=(*before.altered, (version, before.stream)))
 
     def sealed(self, name: str, version: int, ends: tuple[int, ...]) -> None:
         lives = self._of[name]

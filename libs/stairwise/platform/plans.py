@@ -93,6 +93,9 @@ def fold(before: Catalogue, plan: plans_pb2.PlanVersion) -> Catalogue:
                 streams[stream.name] = stream
                 incarnations[stream.name] = stream.incarnation
                 sealed.discard(stream.name)
+            case "alter_stream":
+                stream = stream_from_proto(change.alter_stream.stream)
+                streams[stream.name] = stream
             case "drop_stream":
                 streams.pop(change.drop_stream.name)
                 sealed.discard(change.drop_stream.name)
@@ -223,6 +226,8 @@ class PlanLog:
             case "create_stream":
                 stream = stream_from_proto(change.create_stream.stream)
                 self._lives.created(stream, version, tuple(change.create_stream.starts))
+            case "alter_stream":
+                self._lives.altered(stream_from_proto(change.alter_stream.stream), version)
             case "seal_stream":
                 self._lives.sealed(change.seal_stream.name, version, tuple(change.seal_stream.ends))
             case "drop_stream":
@@ -239,6 +244,8 @@ def _streams_of(change: plans_pb2.Change, before: Catalogue, after: Catalogue) -
             return [s.name for s in registered.query.streams] if registered else []
         case "create_stream":
             return [change.create_stream.stream.name]
+        case "alter_stream":
+            return [change.alter_stream.stream.name]
         case "drop_stream":
             return [change.drop_stream.name]
         case "seal_stream":

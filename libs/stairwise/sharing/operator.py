@@ -5,9 +5,10 @@
     plan ────▶ queries join and leave: windows, cuts and partials follow
 
 A query that joins sees what is retained: down to the oldest instant from which on all edges of its window were cuts
-and all its partials were kept. That is its horizon. Let M be the highest watermark that a partition had when the query
-joined: no row above M + LATENESS + 1 has come, so other cuts and partials hold above that, and a horizon is never
-higher. It follows from the plan and from M, not from the rows that a run happens to have seen. A query that leaves
+and all its partials were kept. That is its horizon. A plan change says how high the rows of before it reach (M +
+LATENESS + 1, where M is the highest watermark that a partition had, unless LATENESS was altered): other cuts and partials
+hold above that, and a horizon is never higher. It follows from the topics, not from the rows that a run happens to have
+seen. A query that leaves
 takes with it, at its last report, the partials, and with the next slices the cuts and the history, that only it needed.
 What a query says never depends on the others: the same rows lie between the same two instants however they are sliced,
 and all partials are exact.
@@ -96,7 +97,7 @@ class SharedAggregation:
     # ── queries come and go ──────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, change: PlanChange) -> None:
-        """A query joins or leaves. No row above the highest watermark of any partition + LATENESS + 1 has come."""
+        """A query joins or leaves. No row above what the change says was seen has come."""
         match change:
             case Joined():
                 self._join(change)
@@ -104,11 +105,11 @@ class SharedAggregation:
                 self._leave(change)
 
     def _join(self, change: Joined) -> None:
-        above = max(change.horizon, self._beyond(change.after))
+        seen = change.seen_before(self.signature.stream.lateness)
+        above = max(change.horizon, self._beyond(seen))
         horizon = max(change.horizon, self._horizon(change.query, change.after, above))
         if change.after > DAWN:  # there were rows, which may never have come here: the last of them at this instant
             passed, first, last = self._course
-            seen = change.after + self.signature.stream.lateness + 1
             self._course = Course(passed, first if first <= last else change.after, max(last, seen))
         before = self._rows.counted(select_of(change.query))
         self._enter(change.query, Life(change.after, DUSK, horizon))
@@ -128,18 +129,17 @@ class SharedAggregation:
         self._next_due = DAWN
         self._lives_changed = True
         self._retained_at = None
-        self._follow(self._beyond(change.after if change.highest is None else change.highest))
+        self._follow(self._beyond(change.seen_before(self.signature.stream.lateness)))
         self._drop_ended(self._course.passed)
 
-    def _beyond(self, watermark: Instant) -> Instant:
-        """Every row that came while no watermark was above this one is at or below this instant."""
-        above = watermark + self.signature.stream.lateness + 1 if watermark > DAWN else DAWN
-        if self._course.last_row > above:
+    def _beyond(self, seen: Instant) -> Instant:
+        """Where other cuts and partials may begin: above every row that has come."""
+        if self._course.last_row > seen:
             raise ValueError(
-                f"the plan of {self.name} changes where the highest watermark was {watermark}, but rows up to"
+                f"the plan of {self.name} changes where rows reached up to {seen}, but rows up to"
                 f" {self._course.last_row} have come: a change must be told before rows that come after it"
             )
-        return above
+        return seen
 
     def _horizon(self, query: Query, after: Instant, above: Instant) -> Instant:
         """How far back a query can see: a function of the plan and of ``after``, not of what has come or is gone."""

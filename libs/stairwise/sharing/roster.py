@@ -74,7 +74,7 @@ class Roster:
         horizon = max(change.horizon, seen)
         if change.after > DAWN:
             lateness = max(stream.lateness for stream in change.query.streams if not stream.is_table)
-            above = change.after + lateness + 1  # no row above it has come, and the last one lies there
+            above = change.seen_before(lateness)  # no row above it has come, and the last one lies there
             if change.after != self._retained_at:
                 kept = kept_above(change.after) if self.staying() else above
                 self._retained, self._retained_at = max(self._retained, kept), change.after

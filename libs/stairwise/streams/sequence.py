@@ -5,7 +5,8 @@
       mark  1   5   5   5   5   8          high − LATENESS − 1, after the row
                         ✗                  3 is at or below 5, the mark after the row before it: late
 
-Lateness is decided row by row, so it does not matter how rows are cut into batches.
+Lateness is decided row by row, so it does not matter how rows are cut into batches. LATENESS may be altered between two
+batches: the watermark stays where it is until the new one passes it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ class Position:
     sequence: int = 0
     """The number of the next row that is on time."""
     highest: Instant = DAWN
-    """The highest timestamp seen, raised where an idle partition is given a watermark."""
+    """The highest timestamp seen."""
+    floor: Instant = DAWN
+    """The watermark is never below it: what an idle partition was given, or where it stood when LATENESS was altered."""
 
     def watermark(self, lateness: Duration) -> Instant:
         """No row at or below this follows."""
-        return DAWN if self.highest == DAWN else self.highest - lateness - 1
+        return self.floor if self.highest == DAWN else max(self.floor, self.highest - lateness - 1)
 
-    def raised(self, watermark: Instant, lateness: Duration) -> Position:
-        """The position after an idle partition was given this watermark."""
-        return replace(self, highest=max(self.highest, watermark + lateness + 1))
+    def raised(self, watermark: Instant) -> Position:
+        """The position after the partition was given this watermark."""
+        return replace(self, floor=max(self.floor, watermark))
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,14 @@ def sequence(rows: pa.RecordBatch, time: np.ndarray, position: Position, latenes
     """Judge and number the rows of one partition, in the order in which they came."""
     highest = max(position.highest, int(time.max())) if len(time) else position.highest
     if _is_all_on_time(time, highest, position, lateness):
-        after = Position(position.sequence + len(time), highest)
+        after = replace(position, sequence=position.sequence + len(time), highest=highest)
         nothing = np.zeros(0, np.int64)
         return Sequenced(rows, position.sequence, rows.slice(0, 0), np.zeros(len(time), bool), nothing, after)
     high = np.maximum.accumulate(np.concatenate(([position.highest], time)))
-    before = np.where(high[:-1] == DAWN, DAWN, high[:-1] - lateness - 1)
+    before = np.maximum(np.where(high[:-1] == DAWN, DAWN, high[:-1] - lateness - 1), position.floor)
     late = time <= before
     on_time, rejected = rows.filter(pa.array(~late)), rows.filter(pa.array(late))
-    after = Position(position.sequence + on_time.num_rows, highest)
+    after = replace(position, sequence=position.sequence + on_time.num_rows, highest=highest)
     return Sequenced(on_time, position.sequence, rejected, late, before[late], after)
 
 
@@ -70,6 +73,6 @@ def _is_all_on_time(time: np.ndarray, highest: Instant, position: Position, late
     if not len(time):
         return True
     lowest = int(time.min())
-    if lowest > highest - lateness - 1:
+    if lowest > max(highest - lateness - 1, position.floor):
         return True
     return lowest > position.watermark(lateness) and bool((time[1:] >= time[:-1]).all())
