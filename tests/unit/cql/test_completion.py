@@ -12,10 +12,13 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["CREATE", "DROP", "EXPLAIN", "SEAL", "SELECT"]),
+        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "SEAL", "SELECT"]),
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),
+        ("ALTER STREAM ", ["trades", '"my quotes"']),
+        ("ALTER STREAM trades SET ", ["IDLE", "LATENESS", "RETAIN"]),
+        ("ALTER STREAM trades SET IDLE AFTER ", ["DEFAULT"]),
         ("DROP TABLE ", ["trades", '"my quotes"']),
         ("SELECT COUNT(*) FR", ["FROM"]),
         ("SELECT COUNT(*) FROM t", ["trades"]),

@@ -26,6 +26,7 @@ def refusal(text: str) -> StatementError:
     ("text", "kind"),
     [
         ("CREATE STREAM s (a BIGINT)", ast.CreateStream),
+        ("ALTER STREAM s SET LATENESS 5s", ast.AlterStream),
         ("DROP STREAM s", ast.DropStream),
         ("SEAL STREAM s", ast.SealStream),
         ("SEAL TABLE s", ast.SealTable),
@@ -113,6 +114,7 @@ def test_words_that_are_not_reserved_name_anything_anywhere(word: str) -> None:
         WHERE {word} AND NOT {word} OR {word} IS NULL GROUP BY {word}, {word} HAVING {word} EMIT ISTREAM;
         SELECT {word} FROM {word} EXCEPT SELECT {word} FROM {word} UNION ALL SELECT {word} FROM {word};
         EXPLAIN {word}; DROP QUERY {word}; DROP STREAM {word}; SEAL STREAM {word};
+        ALTER STREAM {word} SET LATENESS 1s, IDLE AFTER DEFAULT;
         """
     )
 
@@ -165,6 +167,13 @@ SYNTAX_ERRORS = [
     ("CREATE STREAM s (a BIGINT) LATENES 5s", 28, "LATENES", "LATENESS", "did you mean LATENESS"),
     ("CREATE STREAM s (a BIGINT) LATENESS 5", 38, "", "a unit such as SECONDS", "say the unit"),
     ("CREATE STREAM s (a BIGINT NULL)", 27, "NULL", "NOT", ""),
+    ("ALTER STREAM s SET LATENES 5s", 20, "LATENES", "IDLE, LATENESS or RETAIN", "did you mean LATENESS"),
+    ("ALTER STREAM s SET PARTITIONS 8", 20, "PARTITIONS", "IDLE, LATENESS or RETAIN", "DROP STREAM and CREATE STREAM"),
+    ("ALTER STREAM s SET IDLE AFTER 5s, TIMESTAMP BY a", 35, "TIMESTAMP", "LATENESS", "changes LATENESS, IDLE AFTER and"),
+    ("ALTER STREAM s ADD COLUMN a BIGINT", 16, "ADD", "SET", "changes LATENESS, IDLE AFTER and RETAIN"),
+    ("ALTER STREAM s SET IDLE AFTER NONE", 31, "NONE", "a duration such as 10 SECONDS or DEFAULT", "DEFAULT takes the"),
+    ("ALTER STREAM s SET LATENESS 5s IDLE AFTER 5s", 32, "IDLE", "','", "put a comma"),
+    ("ALTER TABLE s SET LATENESS 5s", 7, "TABLE", "STREAM", "DROP the table and CREATE it again"),
     ("DROP", 5, "", "QUERY, STREAM or TABLE", ""),
     ("DROP STREAM 'a'", 13, "'a'", "a name", ""),
     ("DROP STREAM a b", 15, "b", "the end of the statement", ""),

@@ -9,6 +9,7 @@ from stairwise.cql.script import (
     Explained,
     QueryCreated,
     QueryDropped,
+    StreamAltered,
     StreamCreated,
     StreamDropped,
     StreamSealed,
@@ -46,6 +47,23 @@ def test_changes_come_back_in_the_order_of_the_statements() -> None:
         QueryDropped,
         StreamDropped,
     ]
+
+
+def test_altering_a_stream_changes_what_is_named_and_nothing_else() -> None:
+    made = catalogue("CREATE STREAM s (a BIGINT) LATENESS 1s IDLE AFTER 5s RETAIN 1 HOUR; SELECT a FROM s")
+    before, queries = made.streams["s"], dict(made.queries)
+    (altered,) = made.execute("ALTER STREAM s SET LATENESS 2s, RETAIN AT MOST 64 MB")
+    assert isinstance(altered, StreamAltered)
+    after = made.streams["s"]
+    assert after == before, "it is the same stream"
+    assert not after.is_declared_as(before)
+    assert (after.lateness, after.idle_after, after.retain_time, after.retain_bytes) == (2_000, 5_000, None, 64_000_000)
+    assert made.queries == queries
+    made.execute("ALTER STREAM s SET LATENESS DEFAULT, IDLE AFTER DEFAULT, RETAIN DEFAULT")
+    assert made.streams["s"].is_declared_as(catalogue("CREATE STREAM s (a BIGINT)").streams["s"])
+    (altered,) = made.execute("ALTER STREAM s SET LATENESS 0s")
+    assert isinstance(altered, StreamAltered)
+    assert altered.changes_nothing
 
 
 def test_explaining_a_select_starts_nothing() -> None:
@@ -89,6 +107,9 @@ def test_dropping_a_stream_drops_the_queries_that_read_it() -> None:
         ("DROP STREAM r", NotFoundError, "there is no stream 'r'"),
         ("SEAL STREAM r", NotFoundError, "there is no stream 'r'"),
         ("SEAL STREAM s; SEAL STREAM s", ConflictError, "sealed already"),
+        ("ALTER STREAM r SET LATENESS 1s", NotFoundError, "there is no stream 'r'"),
+        ("ALTER STREAM s SET LATENESS 1s, LATENESS 2s", StatementError, "LATENESS is given twice"),
+        ("ALTER STREAM s SET RETAIN AT MOST 1 MB", StatementError, "too little for PARTITIONS 4"),
         ("EXPLAIN p", NotFoundError, "there is no query 'p'"),
         ("SELECT b FROM s", StatementError, "there is no column 'b'"),
         ('CREATE QUERY "a b" AS SELECT a FROM s', StatementError, "a query cannot be called 'a b'"),

@@ -118,6 +118,15 @@ def test_a_dropped_query_does_not_run(stairwise: Program, files: tuple[str, str]
     assert [json.loads(line) for line in done.stdout.splitlines()] == LINES
 
 
+def test_an_altered_stream_is_run_as_it_is_declared_last(stairwise: Program, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("ts,k\n5000,a\n1000,b\n")
+    query = "CREATE QUERY {0} AS SELECT COUNT(*) AS n FROM s [TUMBLE 10 SECONDS];"
+    script = "CREATE STREAM s (ts TIMESTAMP, k STRING) TIMESTAMP BY ts;" + query.format("before")
+    (tmp_path / "a.cql").write_text(script + "ALTER STREAM s SET LATENESS 4 SECONDS;" + query.format("after"))
+    done = stairwise("run", str(tmp_path / "a.cql"), "--data", f"s={tmp_path / 's.csv'}")
+    assert [json.loads(line)["row"] for line in done.stdout.splitlines()] == [{"n": 2}, {"n": 2}]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

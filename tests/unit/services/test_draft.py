@@ -54,9 +54,31 @@ def test_the_log_knows_what_touched_a_stream_and_which_queries_came_when() -> No
     assert log.registered("t", 2, 4) == []
 
 
+def test_an_altered_stream_keeps_its_incarnation_and_its_queries_and_says_what_held_when() -> None:
+    log = plan_log(STREAM, QUERY, "ALTER STREAM t SET LATENESS 5s", "ALTER STREAM t SET IDLE AFTER 1s, LATENESS 2s")
+    catalogue = log.newest
+    stream = catalogue.streams["t"]
+    assert (stream.incarnation, stream.lateness, stream.idle_after) == (1, 2_000, 1_000)
+    assert [r.identity for r in catalogue.readers(stream)] == ["q@2"]
+    assert log.touched("t") == 4
+    assert log.turn_after(catalogue.queries["q"].signature, 2) is None, "no query comes or goes"
+    (life,) = log.lives("t")
+    assert life.stream.is_declared_as(stream)
+    assert [life.at(version).lateness for version in (0, 1, 2, 3, 4, 9)] == [0, 0, 0, 5_000, 2_000, 2_000]
+    assert [log.at(version).streams["t"].lateness for version in (2, 3, 4)] == [0, 5_000, 2_000]
+
+
+def test_altering_to_what_is_said_already_is_no_change() -> None:
+    catalogue = drafting(plan_log(STREAM, "ALTER STREAM t SET LATENESS 5s").newest)
+    (statement,) = parse_script("ALTER STREAM t SET LATENESS 5s, IDLE AFTER DEFAULT")
+    drafted = draft(catalogue, statement)
+    assert (drafted.summary, drafted.changes) == ("nothing to alter in stream t", [])
+
+
 @pytest.mark.parametrize(
     ("script", "error", "says"),
     [
+        ("ALTER STREAM tt SET LATENESS 5s", NotFoundError, "did you mean 't'?"),
         (STREAM, AlreadyExistsError, "a stream 't' exists already"),
         (QUERY, AlreadyExistsError, "a query 'q' exists already"),
         ("DROP QUERY p", NotFoundError, "known: q"),
