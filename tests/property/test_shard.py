@@ -1,5 +1,6 @@
 """What a shard reports is a function of the topics: not of the order in which partitions are read, of when it is
-asked, of restarts and kills in between, nor of the number of shards. Queries join and leave on the way."""
+asked, of restarts and kills in between, nor of the number of shards. Queries join and leave on the way, and LATENESS is
+altered."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ SCRIPTS = (
     " FROM s [RANGE 4 SECONDS] x JOIN s [TUMBLE 3 SECONDS] y ON x.k = y.k;"
     "CREATE QUERY last_rows AS SELECT k, v FROM s [ROWS 3 SLIDE 4 SECONDS];"
     "CREATE QUERY counted AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 4 SLIDE 2]",
-    "DROP QUERY a",
+    "DROP QUERY a; ALTER STREAM s SET LATENESS 9 SECONDS",
     "CREATE QUERY a AS SELECT k, MIN(v) AS least FROM s [TUMBLE 7 SECONDS] GROUP BY k;"
     "CREATE QUERY wide AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS];"
     "CREATE QUERY pairs_close AS SELECT x.k, y.v AS w, x.v"
@@ -62,7 +63,7 @@ SCRIPTS = (
     "DROP QUERY distinct_k; CREATE QUERY distinct_levels AS SELECT DISTINCT k AS key"
     " FROM s [RANGES 24 SECONDS, 6 SECONDS SLIDES 6 SECONDS, 3 SECONDS];"
     "CREATE QUERY distinct_lagging AS SELECT DISTINCT v > 0 AS p, k FROM s"
-    " [RANGE 15 SECONDS SLIDE 5 SECONDS LAG 2 SECONDS]",
+    " [RANGE 15 SECONDS SLIDE 5 SECONDS LAG 2 SECONDS]; ALTER STREAM s SET LATENESS 1 SECOND",
 )
 
 
@@ -103,21 +104,24 @@ class Written:
     batches: list[tuple[int, Rows]]
 
     def messages(self) -> list[Message]:
-        position, messages = Position(), []
+        position, messages, lateness = Position(), [], STREAM.lateness
         for offset, (version, rows) in enumerate([*self.batches, (len(SCRIPTS), [])]):
+            previous, lateness = position.watermark(lateness), PLANS.at(version).streams["s"].lateness
+            position = position.raised(previous)
             table = [{"ts": ts, "k": k, "v": v} for ts, k, v in rows]
             batch = pa.RecordBatch.from_pylist(table, schema=STREAM.arrow_schema)
-            judged = sequence(batch, np.array([r[0] for r in rows], np.int64), position, STREAM.lateness)
+            judged = sequence(batch, np.array([r[0] for r in rows], np.int64), position, lateness)
             times = judged.on_time.column("ts").to_pylist()
             headers = BatchHeaders(
                 version=version,
                 sequence=position.sequence,
                 rows=judged.on_time.num_rows,
-                watermark=judged.position.watermark(STREAM.lateness),
-                previous=position.watermark(STREAM.lateness),
+                watermark=judged.position.watermark(lateness),
+                previous=previous,
                 lowest=min(times, default=-(2**62)),
                 highest=max(times, default=-(2**62)),
                 sealed=offset == len(self.batches),
+                seen=position.highest,
             )
             messages.append(Message("s.s.1", self.partition, offset, encode_rows(judged.on_time), headers))
             position = judged.position
@@ -270,7 +274,7 @@ def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Writ
     for registered in PLANS.registered("s", 0, len(SCRIPTS)):
         joined = [first_watermark(queue, registered.version) for queue in queues]
         after = max(joined)
-        horizon = DAWN if after == DAWN else after + STREAM.lateness + 1
+        horizon = reached_before(queues, registered.version, after)
         if registered.shared is not None:
             life = said.lives[registered.identity]
             assert life.after == after
@@ -284,6 +288,12 @@ def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Writ
 def first_watermark(queue: Sequence[Message], version: int) -> int:
     """The partition's watermark before its first batch with this plan version."""
     return next(message.headers.previous for message in queue if message.headers.version >= version)
+
+
+def reached_before(queues: Sequence[Sequence[Message]], version: int, watermark: int) -> int:
+    """How high the rows reach that came before a plan version, in any partition."""
+    before = [m for queue in queues for m in queue if m.headers.version < version]
+    return DAWN if watermark == DAWN else max(watermark + 1, *(row.ts for m in before for row in oracle_rows(m)))
 
 
 def oracle_rows(message: Message) -> list[OracleRow]:

@@ -191,7 +191,8 @@ def test_joins_with_tables_say_what_the_oracle_says(written: list[Written]) -> N
     for registered in PLANS.registered("s", 0, len(SCRIPTS)):
         read = [w for w in written if w.stream in registered.query.streams]
         after = max(_mark_at(w, registered.version) for w in read)
-        horizon = DAWN if after == DAWN else after + STREAMS["s"].lateness + 1
+        seen = (_seen_at(w, registered.version) for w in read if not w.stream.is_table)
+        horizon = DAWN if after == DAWN else max(after + 1, *seen)
         dropped = DROPPED.get(registered.identity)
         until = DUSK if dropped is None else min(_mark_at(w, dropped) for w in read)
         told = evaluate(registered.query, rows, after=after, horizon=horizon)
@@ -202,3 +203,9 @@ def _mark_at(written: Written, version: int) -> int:
     """How far a partition is where it comes to a plan version."""
     head = next(m.headers for m in written.messages if m.headers.version >= version)
     return head.follows.get(TOPIC, DAWN) if written.stream.is_table else head.previous
+
+
+def _seen_at(written: Written, version: int) -> int:
+    """No row of a partition lies above it that came before a plan version."""
+    head = next(m.headers for m in written.messages if m.headers.version >= version)
+    return DAWN if head.previous == DAWN else head.previous + written.stream.lateness + 1

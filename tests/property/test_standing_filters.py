@@ -13,11 +13,18 @@ from stairwise.operators.lines import line_dicts
 from stairwise.platform.batches import decode_rows
 from stairwise.platform.plans import PlanLog, Registered
 from stairwise.platform.reports import Mark, ReportHeaders
-from stairwise.schema import DAWN, DUSK
+from stairwise.schema import DUSK
 from tests.oracle import evaluate
 from tests.plans import plan_log
 from tests.property.test_runs import leaping, short  # noqa: F401
-from tests.property.test_shard import PARTITIONS, Written, first_watermark, oracle_rows, partitions
+from tests.property.test_shard import (
+    PARTITIONS,
+    Written,
+    first_watermark,
+    oracle_rows,
+    partitions,
+    reached_before,
+)
 
 SCRIPTS = (
     f"CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
@@ -26,11 +33,11 @@ SCRIPTS = (
     "CREATE QUERY much AS SELECT k, SUM(v) AS total, MAX(v) AS most FROM s [RANGE 9s SLIDE 4s LAG 1s OFFSET 1s]"
     " WHERE v IS NOT NULL GROUP BY k HAVING SUM(v) >= 3 EMIT CHANGES USING LOOKUPS;"
     "CREATE QUERY not_ours AS SELECT k, COUNT(*) AS n FROM s [RANGE 10s] GROUP BY k HAVING COUNT(*) > 1 EMIT CHANGES",
-    "DROP QUERY many; CREATE QUERY middling AS SELECT k, MEDIAN(v) AS m FROM s [RANGE 20s SLIDE 5s] GROUP BY k"
+    "ALTER STREAM s SET LATENESS 9s; DROP QUERY many; CREATE QUERY middling AS SELECT k, MEDIAN(v) AS m FROM s [RANGE 20s SLIDE 5s] GROUP BY k"
     " HAVING COUNT(v) > 1 EMIT CHANGES USING LOOKUPS",
     "CREATE QUERY many AS SELECT k, MAX(v) AS most FROM s [TUMBLE 3s] WHERE k IN ('x', 'y') GROUP BY k"
     " HAVING MAX(v) > 0 AND COUNT(*) < 9 EMIT CHANGES USING LOOKUPS",
-    "DROP QUERY much",
+    "DROP QUERY much; ALTER STREAM s SET LATENESS 1s",
 )
 PLANS: PlanLog = plan_log(*SCRIPTS)
 STREAM = PLANS.newest.streams["s"]
@@ -90,7 +97,7 @@ def test_filters_say_what_the_oracle_says_through_any_kills(
     rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(message)]}
     for registered in FILTERS:
         after = max(first_watermark(queue, registered.version) for queue in queues)
-        horizon = DAWN if after == DAWN else after + STREAM.lateness + 1
+        horizon = reached_before(queues, registered.version, after)
         dropped = DROPPED.get(registered.identity)
         until = DUSK if dropped is None else min(first_watermark(queue, dropped) for queue in queues)
         told = evaluate(registered.query, rows, after=after, horizon=horizon)

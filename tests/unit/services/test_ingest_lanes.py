@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from confluent_kafka import KafkaError, Message
 from hypothesis import given
@@ -13,8 +15,9 @@ from services.ingest.recovery import Key
 from services.ingest.state import State
 from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.platform.lives import Life
-from stairwise.schema import FOREVER, Column, Stream, Type
+from stairwise.schema import DAWN, FOREVER, Column, Stream, Type
 from stairwise.streams.rows import EARLIEST
+from stairwise.streams.sequence import Position
 
 COLUMNS = (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT, nullable=False))
 KEYS: list[Key] = [("in.a", 0), ("in.a", 1), ("in.b", 0), ("in.b", 1)]
@@ -124,3 +127,74 @@ def test_a_tombstone_of_a_table_is_a_dead_letter_that_says_why() -> None:
     assert [headers["code"] for headers in written["dlq.names"]] == [b"TOMBSTONE", b"NULL_FIELD"]
     assert b"replaced, not deleted" in written["dlq.names"][0]["reason"]
     assert lane.settle() == Outcome(rows=1, dead=2)
+
+
+WRITES = st.lists(
+    st.tuples(
+        st.integers(0, 2),  # how many versions on
+        st.lists(st.integers(0, 60), max_size=5),
+        st.one_of(st.none(), st.integers(0, 60)),
+        st.sampled_from(["goes on", "from what is committed", "from the last batch"]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(WRITES, st.lists(st.integers(0, 30), min_size=1, max_size=6))
+def test_lateness_is_altered_from_a_version_on_and_the_watermark_never_goes_back(
+    writes: list[tuple[int, list[int], int | None, str]], lateness: list[int]
+) -> None:
+    """Whoever goes on with a partition, and from whatever it recovers, judges the rows as one that never stopped."""
+    streams = [replace(Stream("a", COLUMNS, "ts"), lateness=each) for each in lateness]
+    life = Life(streams[-1], 1, altered=tuple(enumerate(streams[:-1], 2)))
+    lane = Lane(0, life, State(1), 0, 0.0, LIMIT)
+    version, offset, highest, mark, rows = 1, 0, DAWN, DAWN, 0
+    last: dict[str, bytes] | None = None
+    for ahead, times, given_mark, recovery in writes:
+        version = min(version + ahead, len(lateness))
+        late = lateness[version - 1]
+        if times:
+            values = [b'{"ts":%d,"n":%d}' % (ts, i) for i, ts in enumerate(times)]
+            lane.take([Message(topic="in.a", partition=0, offset=offset, value=b"\n".join(values))], 1.0)
+            offset += 1
+        said = list(lane.write(version, CLOCK))
+        kept = []
+        for ts in times:
+            now = mark if highest == DAWN else max(mark, highest - late - 1)
+            if ts > now:
+                kept.append(ts)
+                highest = max(highest, ts)
+        if lane.state.version < version:
+            said.append(lane.mark(version))
+        if given_mark is not None and given_mark > lane.watermark:
+            said.append(lane.mark(version, given_mark))
+            mark = given_mark
+        mark = mark if highest == DAWN else max(mark, highest - late - 1)
+        written = [dict(out.headers) for out in said if out.topic == "s.a.1"]
+        before = lane.watermark if not written else int(written[0]["previous"])
+        assert last is None or not written or before == int(last["watermark"])
+        rows += len(kept)
+        if written:
+            last = written[-1]
+            assert (int(last["watermark"]), int(last["sequence"]) + int(last["rows"])) == (mark, rows)
+            assert sum(int(headers["rows"]) for headers in written) == len(kept)
+        match recovery:
+            case "from what is committed":
+                lane = Lane(0, life, State.decode(lane.state.encode()), offset, 0.0, LIMIT)
+            case "from the last batch" if last is not None:
+                lane = Lane(0, life, State.of_batch(life, last), offset, 0.0, LIMIT)
+        assert lane.watermark == mark
+
+
+def test_what_was_committed_before_streams_could_be_altered_is_still_read() -> None:
+    """Its LATENESS was that of the version it was written under, so that the watermark stands where it stood."""
+    stream = Stream("a", COLUMNS, "ts", lateness=50)
+    life = Life(stream, 1, altered=((3, replace(stream, lateness=10)),))
+    state = State.decode("[1, 7, 100, 2, false, 5]")
+    assert (state.position, state.active) == (Position(7, 100), 5)
+    lane = Lane(0, life, state, 0, 0.0, LIMIT)
+    headers = BatchHeaders.decode(dict(lane.mark(3).headers))
+    assert (headers.previous, headers.watermark, headers.seen) == (89, 89, 100)
+    old = [(name, value) for name, value in headers.encode() if name != "seen"]
+    assert State.of_batch(Life(stream, 1), dict(old)).watermark(Life(stream, 1)) == 89
