@@ -55,9 +55,7 @@ class Following:
             self._version, self._joined = plans.version, joined_with(plans)
         return self._joined
 
-    def _reached(
-        self, streams: Iterable[Stream], lanes: Mapping[Key, Lane], plans: PlanLog
-    ) -> dict[Stream, Instant]:
+    def _reached(self, streams: Iterable[Stream], lanes: Mapping[Key, Lane], plans: PlanLog) -> dict[Stream, Instant]:
         """The lowest watermark of each stream's partitions; DUSK where all of them are sealed."""
         places = {(topics.incoming(s.name), p): s for s in streams for p in range(s.partitions)}
         others = committed(self._consumer, [key for key in places if key not in lanes])

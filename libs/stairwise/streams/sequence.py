@@ -28,7 +28,7 @@ class Position:
     highest: Instant = DAWN
     """The highest timestamp seen."""
     floor: Instant = DAWN
-    """The watermark is never below it: what an idle partition was given, or where it stood when LATENESS was altered."""
+    """The watermark is never below it: what an idle partition was given, or where it was when LATENESS was altered."""
 
     def watermark(self, lateness: Duration) -> Instant:
         """No row at or below this follows."""

@@ -110,6 +110,9 @@ def test_a_stream_that_says_how_much_to_retain_is_kept_so_and_others_as_the_serv
     holdings.assign({("s.trades.1", 0): said, ("s.quotes.1", 0): QUOTES})
     retained = [partition.retain for _, partition in holdings]
     assert retained == [Retain(time=5_000, size=2 << 20), settings]
+    altered = replace(said, retain_time=9_000, retain_bytes=None)
+    holdings.redeclare({"s.trades.1": altered, "s.quotes.1": QUOTES})
+    assert [partition.retain for _, partition in holdings] == [Retain(time=9_000, size=64 << 20), settings]
 
 
 def test_a_window_that_reaches_back_to_what_was_deleted_is_an_error_and_never_a_wrong_answer() -> None:

@@ -11,6 +11,7 @@ import pytest
 from stairwise.lookups import past as pasts
 from stairwise.lookups import shelf as shelves
 from stairwise.lookups.gather import look_up
+from stairwise.lookups.parts import OutOfReachError
 from stairwise.lookups.past import LUMP, Past, Retain
 from stairwise.lookups.pieces import Settled
 from stairwise.lookups.shelf import Shelf
@@ -101,3 +102,27 @@ def test_signatures_that_were_asked_once_are_forgotten(monkeypatch: pytest.Monke
     for number in range(40):
         past.shelf(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0, 9)
     assert len(past._uses) == 20
+
+
+def test_what_is_kept_shrinks_at_once_and_grows_from_then_on() -> None:
+    past = Past(STREAM, 0, Retain(100_000, 2**40))
+    pieces = [np.arange(start, start + 5_000) for start in range(0, 30_000, 5_000)]
+
+    def count(rear: int, at: int) -> object:
+        text = f"SELECT COUNT(*) AS n FROM s [FROM {rear + 1} UNTIL {at}]"
+        return look_up(read_lookup(text, {"s": STREAM}), at, {0: past}).to_pylist()[0]["n"]
+
+    for times in pieces[:4]:
+        past.take(pa.RecordBatch.from_arrays([pa.array(times)] * 2, schema=STREAM.arrow_schema), int(times[-1]))
+    assert count(-1, 19_999) == 20_000
+    past.keep(Retain(9_000, 2**40))
+    assert past.horizon == 9_999
+    assert count(9_999, 19_999) == 10_000
+    with pytest.raises(OutOfReachError, match="kept from 10000 on"):
+        count(9_998, 19_999)
+    past.keep(Retain(100_000, 2**40))
+    for times in pieces[4:]:
+        past.take(pa.RecordBatch.from_arrays([pa.array(times)] * 2, schema=STREAM.arrow_schema), int(times[-1]))
+    assert count(9_999, 29_999) == 20_000
+    with pytest.raises(OutOfReachError, match="SET RETAIN"):
+        count(-1, 29_999)
