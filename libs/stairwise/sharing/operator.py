@@ -6,12 +6,10 @@
 
 A query that joins sees what is retained: down to the oldest instant from which on all edges of its window were cuts
 and all its partials were kept. That is its horizon. A plan change says how high the rows of before it reach: other cuts
-and partials hold above that, and a horizon is never higher. (Unless LATENESS was altered it is M + LATENESS + 1, where M
-is the highest watermark that a partition had.) It follows from the topics, not from the rows that a run happens to have
-seen. A query that leaves
-takes with it, at its last report, the partials, and with the next slices the cuts and the history, that only it needed.
-What a query says never depends on the others: the same rows lie between the same two instants however they are sliced,
-and all partials are exact.
+and partials hold above that, and a horizon is never higher. It follows from the topics, not from the rows that a run
+happens to have seen. A query that leaves takes with it, at its last report, the partials, and with the next slices the
+cuts and the history, that only it needed. What a query says never depends on the others: the same rows lie between the
+same two instants however they are sliced, and all partials are exact.
 """
 
 from __future__ import annotations
