@@ -56,7 +56,7 @@ class _Partition(msgspec.Struct):
     """How many have come."""
     watermark: Instant = DAWN
     seen: Instant | None = None
-    """The highest time of a row before the last batch, where that says it."""
+    """The highest time of a row, where its batches say it."""
     sealed: bool = False
     follows: dict[str, Instant] = {}
     """Of a table: how far its streams had come."""
@@ -156,7 +156,7 @@ class Shard:
         partition.offset, partition.version = parcel.offset, parcel.headers.version
         partition.rows = parcel.headers.sequence + parcel.headers.rows
         partition.watermark, partition.sealed = parcel.headers.watermark, parcel.headers.sealed
-        partition.seen = parcel.headers.seen
+        partition.seen = None if parcel.headers.seen is None else max(parcel.headers.seen, parcel.headers.highest)
         partition.follows = parcel.headers.follows
         for signature, course in self._state.courses.items():
             if parcel.place in self._reading(signature, plans).streams:

@@ -132,7 +132,13 @@ def test_each_statement_needs_its_scope(services: Services) -> None:
     create = "CREATE STREAM scoped (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 1"
     select = "CREATE QUERY {} AS SELECT COUNT(*) AS n FROM scoped [TUMBLE 10 SECONDS]"
     with services.client("publisher") as publisher, services.client("definer") as definer:
-        for statement in (create, "DROP STREAM scoped", "DROP QUERY q", f"SEAL STREAM scoped; {create}"):
+        for statement in (
+            create,
+            "ALTER STREAM scoped SET LATENESS 1s",
+            "DROP STREAM scoped",
+            "DROP QUERY q",
+            f"SEAL STREAM scoped; {create}",
+        ):
             with pytest.raises(PermissionDeniedError, match="needs the scope define"):
                 publisher.execute(statement)
         definer.execute(create)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -50,6 +52,24 @@ def test_rows_of_a_sealed_partition_count_before_a_query_that_joins_later() -> N
     said = [out for out in shard.advance(PLANS) if out.headers.signature == signature]
     # Five rows came before: the sixth and the eighth are the rows at 60 and 80.
     assert [out.headers.time for out in said if out.headers.mark is Mark.REPORT] == [60, 80]
+
+
+def test_a_sealed_partition_says_how_high_its_rows_reach_whatever_lateness_is_now() -> None:
+    """It was sealed while LATENESS was large, so its rows lie far above its watermark."""
+    plans = plan_log(
+        "CREATE STREAM s (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 2 LATENESS 10 SECONDS",
+        "ALTER STREAM s SET LATENESS 0 SECONDS; CREATE QUERY first AS SELECT COUNT(*) AS n FROM s [TUMBLE 1 SECOND]",
+        "DROP QUERY first",
+    )
+    ended, going = Partition(0), Partition(1)
+    rows, seal = ended.batch(2, [10, 5_000]), ended.batch(2, [], sealed=True)
+    rows = replace(rows, headers=replace(rows.headers, watermark=20, seen=DAWN))
+    seal = replace(seal, headers=replace(seal.headers, watermark=20, previous=20, seen=5_000))
+    shard = Shard(0, 1, MemoryStore())
+    for run in runs([rows, seal, going.batch(2, [40]), going.batch(3, [])]):
+        for _, parcel in parcels_of(run, plans, 1):
+            shard.take(parcel, plans)
+    assert [out.headers.mark for out in shard.advance(plans)] == [Mark.TURN, Mark.TURN]
 
 
 def test_messages_that_follow_each_other_travel_together() -> None:
