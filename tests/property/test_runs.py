@@ -35,7 +35,16 @@ from tests.oracle import evaluate
 from tests.oracle.script import run as oracle_lines
 from tests.plans import plan_log
 from tests.property.generate import LEAPS, Case, cases
-from tests.property.test_shard import DROPPED, FEWER, PARTITIONS, SCRIPTS, STREAM, Written, first_watermark, oracle_rows
+from tests.property.test_shard import (
+    DROPPED,
+    FEWER,
+    PARTITIONS,
+    SCRIPTS,
+    Written,
+    first_watermark,
+    oracle_rows,
+    reached_before,
+)
 from tests.unit.local.lines import engine_lines
 from tests.unit.results.small_reports import ListedHistory, Topic, feed_over, released
 from tests.unit.results.test_results_own import Known
@@ -95,7 +104,7 @@ def test_subscribers_see_the_oracles_lines_through_runs(written: list[Written], 
     rows = {"s": [row for queue in queues for message in queue for row in oracle_rows(message)]}
     for registered in PLANS.registered("s", 0, len(SCRIPTS)):
         after = max(first_watermark(queue, registered.version) for queue in queues)
-        horizon = DAWN if after == DAWN else after + STREAM.lateness + 1
+        horizon = reached_before(queues, registered.version, after)
         if registered.shared is not None:
             horizon = lives[registered.identity].horizon
         dropped = DROPPED.get(registered.identity)
