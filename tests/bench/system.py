@@ -13,13 +13,12 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from stairwise.client import Client, Update
 from stairwise.errors import StairwiseError
 from stairwise.platform import kafka, topics
 from stairwise.system import state
+from stairwise.system.temporary import state_directory
 from tests.bench.ending import end_in_order, undisturbed
 from tests.bench.report import HEAD, Goal, as_text, conclude
 
@@ -282,6 +282,11 @@ def system(directory: Path) -> Iterator[Bench]:
             subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
 
 
+def _directory() -> AbstractContextManager[Path]:
+    """For one system; its logs stay if it does not start."""
+    return state_directory("bench-system-", subprocess.CalledProcessError)
+
+
 def say(what: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
@@ -289,7 +294,7 @@ def say(what: str) -> None:
 def alone(windows: int) -> Case:
     """A case on a system of its own, so that none pays for the queries of another."""
     say(f"{windows:,} windows")
-    with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
+    with _directory() as directory, system(directory) as bench:
         try:
             return bench.case(windows)
         except StairwiseError as error:
@@ -300,7 +305,7 @@ def alone(windows: int) -> Case:
 def delay_goals() -> tuple[list[Goal], str]:
     """The goals, and a table of where the time goes."""
     say("delay")
-    with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
+    with _directory() as directory, system(directory) as bench:
         p50, p99 = np.percentile(bench.latencies(), [50, 99])
         averages = bench.averages()
     rate = f"beyond the due time at {EVENTS_A_SECOND:,} rows a second"

@@ -4,15 +4,13 @@
 
 Tables are published first: what their files hold was there before the streams began. Broker, ingest, Spark and results
 do what they do for anyone; the lines are those of the local engine, in its order. Whatever becomes of it, the system is
-stopped.
+stopped; if it did not start, its logs stay.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
@@ -46,6 +44,7 @@ from stairwise.system.progress import Display, display_on
 from stairwise.system.shutdown import stop_system
 from stairwise.system.startup import Prepared, Wishes, log_to_file, prepare, supervise
 from stairwise.system.state import Addresses, SystemState
+from stairwise.system.temporary import state_directory
 
 NEEDED = frozenset({"broker", "windows", "ingest", "operators", "results"})
 FOR_FILTERS = frozenset({"lookups"})
@@ -75,7 +74,7 @@ def run_pipeline(
     display = _Silent() if quiet else display_on(sys.stderr)
     needed = NEEDED | (FOR_FILTERS if any(query.by_lookups for query in queries) else frozenset())
     with ExitStack() as stack:
-        directory = stack.enter_context(_directory())
+        directory = stack.enter_context(state_directory("stairwise-run-"))
         addresses = stack.enter_context(_system(directory, needed, display))
         stack.enter_context(traced(addresses))
         client = stack.enter_context(Client(addresses))
@@ -144,22 +143,12 @@ def _answers(subscription: Subscription, counts: QueryCounts, watch: _Watch) -> 
 
 
 @contextmanager
-def _directory() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="stairwise-run-"))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-@contextmanager
 def _system(directory: Path, needed: Set[str], display: Display) -> Iterator[Addresses]:
     """The parts that evaluate, on free ports of loopback, for as long as this is open."""
     for variable in (*security.PATHS, *channels.PATHS, *kafka_security.VARIABLES):
         os.environ.pop(variable, None)  # those are for systems that others can reach
     os.environ.setdefault("STAIRWISE_TRIGGER_MS", "100")  # somebody waits for all of it to be done
-    prepared = prepare(directory, Wishes(port_base=0), find_installation(os.environ), display.say)
-    prepared = replace(prepared, parts=tuple(part for part in prepared.parts if part.name in needed))
+    prepared = prepare(directory, Wishes(port_base=0, needed=needed), find_installation(os.environ), display.say)
     log = log_to_file(directory)
     # The supervisor is forked before this process has any thread.
     parent = os.getpid()

@@ -75,7 +75,8 @@ def failure(directory: Path, last: SystemState | None) -> StartError:
     path = logs.log_path(directory, part)
     lines = "".join(f"\n    {line}" for line in logs.tail(path, LINES_OF_LOG))
     reason = last.reason if last and last.reason else "the supervisor ended before the system ran"
-    return StartError(f"the system did not start: {reason}\n  the end of {path}:{lines or ' (empty)'}")
+    said = f"the system did not start: {reason}: {logs.last_words(path)}"
+    return StartError(f"{said}\n  the end of {path}, which stays:{lines or ' (empty)'}")
 
 
 def _leave_terminal(log: Path) -> None:

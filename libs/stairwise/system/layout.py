@@ -11,7 +11,7 @@ read them as data, and Spark takes longest to start.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,16 +48,20 @@ OPERATORS_PATIENCE = 240.0
 
 
 def choose_ports(
-    chosen: Mapping[str, int], base: int | None = None, previous: Mapping[str, int] | None = None
+    chosen: Mapping[str, int],
+    base: int | None = None,
+    previous: Mapping[str, int] | None = None,
+    *,
+    free: Callable[[int], Sequence[int]] = free_ports,
 ) -> dict[str, int]:
     """The ports of a start: as chosen one by one, else from the base on, else as last time, else defaults.
 
-    Base 0 takes ports that are free at the moment.
+    Base 0 takes what ``free`` gives: so many ports that are free at the moment.
     """
     if base is None:
         others = {name: (previous or {}).get(name, default) for name, default in PORTS.items()}
     else:
-        numbers = free_ports(len(PORTS)) if base == 0 else range(base, base + len(PORTS))
+        numbers = free(len(PORTS)) if base == 0 else range(base, base + len(PORTS))
         others = dict(zip(PORTS, numbers, strict=True))
     return {**others, **chosen}
 
@@ -88,6 +92,8 @@ class Layout:
     tracing: bool = False
     inherited: Mapping[str, str] = field(default_factory=dict)
     """What the services' environment takes over from that of `stairwise up`, see ``inherited``."""
+    needed: Set[str] | None = None
+    """Which parts there are to be; None: all."""
 
     @property
     def broker(self) -> Broker:
@@ -113,7 +119,7 @@ class Layout:
         outside = (self.broker.part(), *([self.zipkin.part()] if self.zipkin else []))
         first = tuple(part.name for part in outside)
         rest = (*first, "windows")
-        return (
+        every = (
             *outside,
             self._service("windows", after=first),
             self._service("ingest", after=rest),
@@ -121,6 +127,7 @@ class Layout:
             self._service("results", after=rest),
             self._service("lookups", after=rest),
         )
+        return tuple(part for part in every if self.needed is None or part.name in self.needed)
 
     def _service(
         self,

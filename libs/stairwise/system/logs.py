@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
+
 KEPT_STARTS = 5
 _TAIL_BYTES = 64 * 1024
 
@@ -37,3 +39,21 @@ def tail(path: Path, lines: int) -> list[str]:
     except FileNotFoundError:
         return []
     return [line for line in text.splitlines() if line.strip()][-lines:]
+
+
+def last_words(path: Path) -> str:
+    """The last line of a log, or its message where the line is one of ours."""
+    lines = tail(path, 1)
+    if not lines:
+        return "its log is empty"
+    try:
+        message = msgspec.json.decode(lines[0], type=_Line).message
+    except msgspec.DecodeError:
+        message = lines[0].strip()
+    return message.partition("\n")[0]
+
+
+class _Line(msgspec.Struct):
+    """What we need of a line that a service has written."""
+
+    message: str

@@ -1,17 +1,27 @@
-"""Ports: whether each is free, and if not, who has it and what to type."""
+"""Ports: whether each is free, and if not, who has it and what to type; and keeping them until the parts listen.
+
+The supervisor holds every port of its system from the moment it is chosen until the supervisor ends:
+
+    bound, does not listen ──▶ no connection is given it, nor a program that asks for any port
+                               a server that names it (with SO_REUSEADDR, as gRPC and the JVM do) may listen there
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import socket
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
 
 from stairwise.errors import ConfigError
 from stairwise.system.parts import Part
 from stairwise.system.processes import PROC, Identity
 
 _LISTENING = "0A"
+EPHEMERAL = PROC / "sys" / "net" / "ipv4" / "ip_local_port_range"
+"""From which ports the kernel gives to outgoing connections, and to programs that ask for any port."""
+CHOSEN_FROM = range(12_000, 65_536)
+"""From which ports ours are chosen: above those that programs are known by."""
 
 
 class PortTakenError(ConfigError):
@@ -25,45 +35,106 @@ class PortTakenError(ConfigError):
         self.holder = holder
 
 
-def check_free(parts: Iterable[Part]) -> None:
-    """Raise for the first port that is taken, or that two parts want."""
-    wanted: dict[int, str] = {}
-    for part in parts:
-        for port in part.ports:
-            if port.number in wanted:
-                raise ConfigError(
-                    f"port {port.number} is given to both {wanted[port.number]} and {part.name}",
-                    hint=f"choose another with {port.option}",
-                )
-            wanted[port.number] = part.name
-            if not is_free(port.number):
-                other = free_ports(1)[0]
-                hint = (
-                    f"stop that process, or choose another port: stairwise up {port.option} {other}"
-                    f" (all of them at once: --port-base {_free_base()})"
-                )
-                raise PortTakenError(port.number, part.name, holder_of(port.number), hint=hint)
-
-
 def is_free(port: int) -> bool:
     """Whether a server could listen on 127.0.0.1 at this port now (connections that linger don't count)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as candidate:
-        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            candidate.bind(("127.0.0.1", port))
-            candidate.listen(1)
-        except OSError:
-            return False
-    return True
+    candidate = _listening(port)
+    if candidate is not None:
+        candidate.close()
+    return candidate is not None
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that are free now; all are held until the last is known."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for candidate in sockets:
-            candidate.bind(("127.0.0.1", 0))
-        return [candidate.getsockname()[1] for candidate in sockets]
+    """Different ports that are free now, and that no connection will be given by chance."""
+    hold = Hold()
+    try:
+        return hold.any(count)
+    finally:
+        hold.release()
+
+
+class Hold:
+    """Ports that are kept for the parts, by this process and whoever it forks."""
+
+    def __init__(self) -> None:
+        self._sockets: dict[int, socket.socket] = {}
+
+    def any(self, count: int) -> list[int]:
+        """Hold so many ports that nobody else holds, whether or not anyone listens there."""
+        found: list[int] = []
+        for port in _candidates():
+            if len(found) == count:
+                break
+            if port not in self._sockets and self._take(port):
+                found.append(port)
+        return found
+
+    def check(self, parts: Iterable[Part]) -> None:
+        """Hold the ports of all parts; raises for the first that is taken, or that two parts want."""
+        wanted: dict[int, str] = {}
+        for part in parts:
+            for port in part.ports:
+                if port.number in wanted:
+                    raise ConfigError(
+                        f"port {port.number} is given to both {wanted[port.number]} and {part.name}",
+                        hint=f"choose another with {port.option}",
+                    )
+                wanted[port.number] = part.name
+                if port.number not in self._sockets and not self._take_lingering(port.number):
+                    other = free_ports(1)[0]
+                    hint = (
+                        f"stop that process, or choose another port: stairwise up {port.option} {other}"
+                        f" (all of them at once: --port-base {_free_base()})"
+                    )
+                    raise PortTakenError(port.number, part.name, holder_of(port.number), hint=hint)
+
+    def lost(self) -> list[int]:
+        """The ports on which others listen, when no part does."""
+        return [port for port in self._sockets if not is_free(port)]
+
+    def release(self) -> None:
+        for held in self._sockets.values():
+            held.close()
+        self._sockets.clear()
+
+    def _take(self, port: int) -> bool:
+        """Bound without SO_REUSEADDR, so that of two that hold only one succeeds; set then, for the server to come."""
+        candidate = socket.socket()
+        try:
+            candidate.bind(("127.0.0.1", port))
+        except OSError:
+            candidate.close()
+            return False
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._sockets[port] = candidate
+        return True
+
+    def _take_lingering(self, port: int) -> bool:
+        """A port that was chosen by name may have connections that linger: it is taken only if somebody listens."""
+        candidate = _listening(port)
+        if candidate is None:
+            return False
+        candidate.shutdown(socket.SHUT_RDWR)  # stays bound
+        self._sockets[port] = candidate
+        return True
+
+
+def _listening(port: int) -> socket.socket | None:
+    candidate = socket.socket()
+    candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        candidate.bind(("127.0.0.1", port))
+        candidate.listen(1)
+    except OSError:
+        candidate.close()
+        return None
+    return candidate
+
+
+def _candidates() -> Iterator[int]:
+    """Ports to try, in random order: first those that the kernel does not give to connections."""
+    first, last = (int(bound) for bound in EPHEMERAL.read_text().split())
+    for ports in ([p for p in CHOSEN_FROM if not first <= p <= last], range(first, last + 1)):
+        yield from random.sample(ports, len(ports))
 
 
 def holder_of(port: int) -> Identity | None:

@@ -1,7 +1,7 @@
 """From a directory and some wishes to a system that is ready to be started, and then to a running one.
 
 Everything that can be wrong is looked at before anything is started: the lock, what an earlier supervisor may
-have left, the ports; then the broker's storage is made.
+have left, the ports, which are held from then on; then the broker's storage is made.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stairwise.platform.config import Settings
@@ -20,12 +20,16 @@ from stairwise.system.installation import Installation
 from stairwise.system.layout import Layout, choose_ports, inherited
 from stairwise.system.orphans import stop_orphans
 from stairwise.system.parts import Part
-from stairwise.system.ports import check_free
+from stairwise.system.ports import Hold
 from stairwise.system.processes import Identity
 from stairwise.system.state import Lock, SystemState
 from stairwise.system.supervisor import Supervisor
 
 DEFAULT_SHARDS = Settings.shards
+CHOICES = 3
+"""How often ports are chosen for one start, if another program takes one that is held."""
+
+logger = logging.getLogger("stairwise.system")
 
 
 @dataclass(frozen=True)
@@ -37,16 +41,33 @@ class Wishes:
     shards: int | None = None
     spark_ui_port: int | None = None
     tracing: bool = False
+    needed: Set[str] | None = None
+    """Which parts to start; None: all."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A system that can be started: the lock is held, the ports are free, the storage is there."""
+    """A system that can be started: the lock and the ports are held, the storage is there."""
 
     directory: Path
     layout: Layout
     parts: tuple[Part, ...]
     lock: Lock
+    wishes: Wishes
+    hold: Hold
+
+    def elsewhere(self) -> Prepared | None:
+        """The same on other ports, if the user left them to us and another program listens on one of these."""
+        lost = self.hold.lost()
+        if not lost or self.wishes.port_base != 0 or set(lost) & set(self.wishes.ports.values()):
+            return None
+        logger.warning("others have taken port %s: choosing other ports", ", ".join(map(str, lost)))
+        hold = Hold()
+        layout = replace(self.layout, ports=choose_ports(self.wishes.ports, 0, free=hold.any))
+        parts = layout.parts()
+        hold.check(parts)
+        layout.broker.prepare()
+        return replace(self, layout=layout, parts=parts, hold=hold)
 
     def initial_state(self) -> SystemState:
         """The state before anything runs; the process that calls this is the supervisor."""
@@ -68,28 +89,37 @@ def prepare(directory: Path, wishes: Wishes, installation: Installation, say: Ca
     if previous is not None:
         for orphan in stop_orphans(previous, directory):
             say(f"stopped {orphan.part} (process {orphan.process.pid}), which a killed supervisor left")
+    hold = Hold()
     layout = Layout(
         installation=installation,
         directory=directory,
-        ports=choose_ports(wishes.ports, wishes.port_base, previous.ports if previous else None),
+        ports=choose_ports(wishes.ports, wishes.port_base, previous.ports if previous else None, free=hold.any),
         shards=wishes.shards or (previous.shards if previous else DEFAULT_SHARDS),
         spark_ui_port=wishes.spark_ui_port,
         inherited=inherited(os.environ),
         tracing=wishes.tracing,
+        needed=wishes.needed,
     )
     parts = layout.parts()
-    check_free(parts)
+    hold.check(parts)
     if not layout.broker.is_formatted:
         say("broker     formatting its storage")
     layout.broker.prepare()
-    return Prepared(directory, layout, parts, lock)
+    return Prepared(directory, layout, parts, lock, wishes, hold)
 
 
 def supervise(prepared: Prepared, changed: Callable[[SystemState], None]) -> SystemState:
     """Run the system in this process until SIGINT, SIGTERM or SIGHUP; a second one kills what still runs."""
-    supervisor = Supervisor(prepared.parts, prepared.directory, prepared.initial_state(), changed=changed)
-    with _stopped_by_signals(supervisor):
-        return supervisor.run()
+    for _ in range(CHOICES):
+        supervisor = Supervisor(prepared.parts, prepared.directory, prepared.initial_state(), changed=changed)
+        with _stopped_by_signals(supervisor):
+            last = supervisor.run()
+        is_over = last.phase != "failed" or supervisor.is_told_to_stop
+        again = None if is_over else prepared.elsewhere()
+        if again is None:
+            break
+        prepared = again
+    return last
 
 
 def log_to_file(directory: Path) -> Path:

@@ -71,6 +71,10 @@ class Supervisor:
             self._loop.close()
         return self._state
 
+    @property
+    def is_told_to_stop(self) -> bool:
+        return self._stop_requests > 0
+
     def request_stop(self) -> None:
         """Ask for an orderly stop; a second time: kill what still runs. For signal handlers and threads."""
         self._stop_requests += 1

@@ -1,4 +1,4 @@
-"""Ports: a taken one is named before anything is started, with its holder and a way out."""
+"""Ports: a taken one is named before anything is started, with its holder and a way out; a held one stays ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from stairwise.errors import ConfigError
 from stairwise.system.parts import Check, Part, Port
-from stairwise.system.ports import PortTakenError, check_free, free_ports, holder_of, is_free
+from stairwise.system.ports import EPHEMERAL, Hold, PortTakenError, free_ports, holder_of, is_free
 
 
 def part_on(name: str, *ports: int) -> Part:
@@ -28,7 +28,7 @@ def taken(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def test_a_taken_port_is_named_with_part_holder_and_what_to_type(taken: int) -> None:
     with pytest.raises(PortTakenError) as error:
-        check_free([part_on("one", *free_ports(1)), part_on("results", taken)])
+        Hold().check([part_on("one", *free_ports(1)), part_on("results", taken)])
     assert f"port {taken}, which results needs, is taken by process {os.getpid()}" in error.value.message
     assert "stairwise up --results-port " in error.value.hint
     assert "--port-base " in error.value.hint
@@ -60,8 +60,37 @@ def test_a_port_with_lingering_connections_is_free_for_a_server() -> None:
 def test_one_port_for_two_parts_is_refused() -> None:
     (port,) = free_ports(1)
     with pytest.raises(ConfigError, match=f"port {port} is given to both one and two"):
-        check_free([part_on("one", port), part_on("two", port)])
+        Hold().check([part_on("one", port), part_on("two", port)])
 
 
 def test_free_ports_are_all_different() -> None:
     assert len(set(free_ports(20))) == 20
+
+
+def test_free_ports_are_not_of_those_that_connections_are_given() -> None:
+    first, last = map(int, EPHEMERAL.read_text().split())
+    assert not [port for port in free_ports(50) if first <= port <= last]
+
+
+@pytest.fixture
+def hold() -> Iterator[Hold]:
+    held = Hold()
+    yield held
+    held.release()
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_held_port_is_left_to_its_server_and_to_nobody_else(hold: Hold, *, by_name: bool) -> None:
+    if by_name:
+        (port,) = free_ports(1)
+        hold.check([part_on("results", port)])
+    else:
+        (port,) = hold.any(1)
+    with socket.socket() as connection, pytest.raises(OSError, match="in use"):
+        connection.bind(("127.0.0.1", port))
+    assert hold.lost() == []
+    for _ in range(2):  # it may be started again
+        with socket.create_server(("127.0.0.1", port)):
+            assert hold.lost() == [port]
+    hold.release()
+    assert is_free(port)
