@@ -56,7 +56,23 @@ def claim(checkpoint: Path, shards: int) -> str:
         raise foreign(checkpoint, f"its format is {found.format}, that of this release {FORMAT}")
     if found.shards != shards:
         raise ConfigError(f"the checkpoint {checkpoint} is of {found.shards} shards, not {shards}", hint=PROCEDURE)
+    _check_whole(checkpoint)
     return found.identity
+
+
+def _check_whole(checkpoint: Path) -> None:
+    """Make sure that what Spark has written is there: it begins a micro-batch when it has committed the one before."""
+    begun, committed = _last(checkpoint / "offsets"), _last(checkpoint / "commits")
+    if not begun - 1 <= committed <= begun:
+        raise torn(checkpoint, f"micro-batch {begun} is the last that was begun, and {committed} the last committed")
+    for needed in (OF_SPARK, "state"):
+        if committed >= 0 and not (checkpoint / needed).exists():
+            raise torn(checkpoint, f"{checkpoint / needed} is missing")
+
+
+def _last(log: Path) -> int:
+    """The number of the last micro-batch in one of Spark's logs; −1 if there is none."""
+    return max((int(entry.name) for entry in log.glob("*") if entry.name.isdecimal()), default=-1)
 
 
 def reach(checkpoint: Path, identity: str) -> None:

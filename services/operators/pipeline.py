@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from services.operators import stage2
 from services.operators.checkpoint import claim
+from services.operators.relocation import relocate
 from services.operators.segments import RETAINED
 from services.operators.stage1 import INPUT, OUTPUT_DDL, stage1
 from stairwise.platform import kafka, topics
@@ -137,6 +138,7 @@ def checkpoint(settings: Settings) -> Path:
 def start(spark: SparkSession, settings: Settings) -> Any:
     """Start the query, from its checkpoint if there is one."""
     identity = claim(checkpoint(settings), settings.shards)
+    relocate(checkpoint(settings))
     reaching = _reaching(settings.brokers)
     # A task for each core, not for each topic partition. Where all goes to one shard, one task for both stages, which
     # leaves Spark nothing to shuffle.
