@@ -125,6 +125,8 @@ def test_the_life_of_a_detached_system(user: User) -> None:
     assert (nothing.returncode, nothing.stdout) == (0, f"nothing is running in {user.directory}\n")
 
     _a_start_goes_on_where_it_stopped_and_cleans_up_after_a_killed_supervisor(user, ports)
+    _a_copy_is_not_what_runs(user)
+    _a_directory_that_was_moved_while_it_runs_can_be_stopped(user)
 
 
 def _lag_is_what_ingest_has_not_committed(user: User) -> None:
@@ -194,6 +196,31 @@ def _a_start_goes_on_where_it_stopped_and_cleans_up_after_a_killed_supervisor(
     assert restarted.returncode == 0, restarted.stderr
     assert not stubborn.is_alive()
     assert user.types("status").returncode == 0
+
+
+def _a_copy_is_not_what_runs(user: User) -> None:
+    subprocess.run(["cp", "-a", ".stairwise", "copy"], cwd=user.home, check=True)
+    asked = user.types("status", "--dir", "copy")
+    assert asked.returncode == 1
+    assert f"no system is running in {user.home / 'copy'}\n" in asked.stderr
+    assert user.types("down", "--dir", "copy").stdout == f"nothing is running in {user.home / 'copy'}\n"
+    refused = user.types("up", "--dir", "copy")
+    assert refused.returncode == 1
+    assert "is taken by process" in refused.stderr
+    assert user.types("status").returncode == 0
+
+
+def _a_directory_that_was_moved_while_it_runs_can_be_stopped(user: User) -> None:
+    processes = [part.process for part in user.state.parts]
+    user.directory.rename(user.home / "moved")
+    gone = user.types("status")
+    assert gone.returncode == 1
+    assert "there is no such directory" in gone.stderr
+    stopped = user.types("down", "--dir", "moved")
+    assert stopped.returncode == 0, stopped.stderr
+    assert "stopped broker (process " in stopped.stdout
+    assert not any(process.is_alive() for process in processes if process is not None)
+    assert user.types("status", "--dir", "moved").returncode == 1
 
 
 HEEDING_CTRL_C = (

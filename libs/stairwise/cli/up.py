@@ -161,7 +161,7 @@ def down(directory: Path | None) -> None:
     chosen = state.directory_of(directory, os.environ)
     stopped = stop_system(chosen, display_on(sys.stderr))
     if not stopped:
-        click.echo(f"nothing is running in {chosen}")
+        click.echo(f"nothing is running in {chosen}" + ("" if chosen.exists() else ": there is no such directory"))
     for part in stopped:
         click.echo(f"stopped {part.part} (process {part.pid})")
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from stairwise.errors import ConfigError
 from stairwise.platform.config import Settings
 from stairwise.system import logs, state
 from stairwise.system.installation import Installation
@@ -79,6 +80,7 @@ class Prepared:
             shards=self.layout.shards,
             addresses=self.layout.addresses,
             parts=(),
+            lock=self.lock.identity,
         )
 
 
@@ -103,9 +105,20 @@ def prepare(directory: Path, wishes: Wishes, installation: Installation, say: Ca
     parts = layout.parts()
     hold.check(parts)
     if not layout.broker.is_formatted:
+        _check_new(directory)
         say("broker     formatting its storage")
     layout.broker.prepare()
     return Prepared(directory, layout, parts, lock, wishes, hold)
+
+
+def _check_new(directory: Path) -> None:
+    """A directory without the broker's data must be one in which nothing was ever evaluated."""
+    checkpoint = directory / "operators" / "checkpoint"
+    if checkpoint.exists():
+        raise ConfigError(
+            f"{directory} is not whole: it has no {directory / 'broker' / 'data'}, to which {checkpoint} belongs",
+            hint="restore all of it from one backup; or choose another directory by --dir and begin anew there",
+        )
 
 
 def supervise(prepared: Prepared, changed: Callable[[SystemState], None]) -> SystemState:

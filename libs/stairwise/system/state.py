@@ -2,7 +2,7 @@
 
 The file is replaced as a whole at each change, so that a reader never sees half of one. A lock on
 ``DIR/lock``, held as long as the supervisor lives and released by the kernel however it dies, keeps a second
-one out.
+one out. The lock's file also tells a directory that was moved, system and all, from a copy in which nothing runs.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ SystemPhase = Literal["starting", "running", "stopping", "stopped", "failed"]
 
 DIRECTORY_VARIABLE = "STAIRWISE_DIR"
 DEFAULT_DIRECTORY = Path(".stairwise")
+
+
+NOBODY = Identity(0, "", "")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class SystemState:
     parts: tuple[PartState, ...]
     phase: SystemPhase = "starting"
     reason: str = ""
+    lock: str = ""
+    """Which file the supervisor's lock is on."""
 
     @property
     def is_running(self) -> bool:
@@ -74,12 +79,19 @@ class SystemState:
         parts = tuple(changed if part.name == changed.name else part for part in self.parts)
         return replace(self, parts=parts)
 
+    def as_copied(self) -> SystemState:
+        """What it says of a copy of the directory: none of its processes belongs there."""
+        parts = tuple(replace(part, process=None, phase="stopped") for part in self.parts)
+        return replace(self, supervisor=NOBODY, parts=parts, phase="stopped")
+
 
 class NotRunningError(ConfigError):
     """A verb needs a running system, and the directory has none."""
 
     def __init__(self, directory: Path, last: SystemState | None = None) -> None:
-        if last is None or last.phase == "stopped":
+        if not directory.exists():
+            why = " (there is no such directory)"
+        elif last is None or last.phase == "stopped":
             why = ""
         elif last.phase == "failed":
             why = f" (the last one failed: {last.reason})"
@@ -100,11 +112,15 @@ def state_path(directory: Path) -> Path:
     return directory / "system.json"
 
 
+def lock_path(directory: Path) -> Path:
+    return directory / "lock"
+
+
 def read(directory: Path) -> SystemState | None:
     """What the directory's last supervisor wrote; None if there was none."""
     path = state_path(directory)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SystemState)
+        found = msgspec.json.decode(path.read_bytes(), type=SystemState)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
@@ -112,6 +128,7 @@ def read(directory: Path) -> SystemState | None:
             f"{path} can't be read: {error}",
             hint="it was written by another version: stop what runs there, then delete that file",
         ) from error
+    return found if found.lock in ("", _file_identity(lock_path(directory))) else found.as_copied()
 
 
 def write(directory: Path, state: SystemState) -> None:
@@ -153,15 +170,28 @@ class Lock:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = (directory / "lock").open("w")
+        self._file = lock_path(directory).open("w")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._file.close()
             raise _already_running(directory) from error
 
+    @property
+    def identity(self) -> str:
+        """Which file it is on; one that is moved is still the same, and a copy is another."""
+        return _file_identity(self._file.fileno())
+
     def release(self) -> None:
         self._file.close()
+
+
+def _file_identity(file: Path | int) -> str:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return "none"
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _already_running(directory: Path) -> ConflictError:

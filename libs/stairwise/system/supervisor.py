@@ -134,5 +134,11 @@ class Supervisor:
 
     def _publish(self, new: SystemState) -> None:
         self._state = new
-        state.write(self._directory, new)
+        try:
+            state.write(self._directory, new)
+        except FileNotFoundError:
+            remark = (
+                "%s is gone: stop the system by `stairwise down --dir`, with where it was moved, and start it there"
+            )
+            logger.error(remark, self._directory)
         self._changed(new)

@@ -78,7 +78,10 @@ def test_a_wrong_call_has_exit_code_2(words: list[str], capsys: pytest.CaptureFi
 
 
 def test_down_where_nothing_runs_says_so_and_is_content(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert typed(capsys, "down") == (0, f"nothing is running in {machine / '.stairwise'}\n", "")
+    nothing = f"nothing is running in {machine / '.stairwise'}"
+    assert typed(capsys, "down") == (0, f"{nothing}: there is no such directory\n", "")
+    (machine / ".stairwise").mkdir()
+    assert typed(capsys, "down") == (0, f"{nothing}\n", "")
 
 
 def test_status_where_nothing_runs_is_an_error_that_says_how_to_start(
@@ -86,6 +89,7 @@ def test_status_where_nothing_runs_is_an_error_that_says_how_to_start(
 ) -> None:
     code, out, err = typed(capsys, "status")
     assert (code, out) == (1, "")
+    assert "there is no such directory" in err
     assert "stairwise up --detach" in err
 
 
@@ -93,7 +97,17 @@ def test_the_directory_may_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("STAIRWISE_DIR", str(tmp_path / "elsewhere"))
-    assert typed(capsys, "down")[1] == f"nothing is running in {tmp_path / 'elsewhere'}\n"
+    assert typed(capsys, "down")[1].startswith(f"nothing is running in {tmp_path / 'elsewhere'}")
+
+
+def test_a_directory_that_lacks_the_brokers_data_is_not_started_in(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (machine / "half" / "operators" / "checkpoint").mkdir(parents=True)
+    code, _, err = typed(capsys, "up", "--dir", "half", "--port-base", "0")
+    assert code == 1
+    assert f"{machine / 'half'} is not whole: it has no {machine / 'half' / 'broker' / 'data'}" in err
+    assert "restore all of it from one backup" in err
 
 
 def test_status_shows_a_part_that_does_not_run_and_why(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:

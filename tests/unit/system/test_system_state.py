@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,23 @@ def test_a_state_that_can_not_be_read_says_which_file_and_what_to_do(tmp_path: P
     with pytest.raises(ConfigError, match=r"system\.json can't be read") as error:
         state.read(tmp_path)
     assert "delete that file" in error.value.hint
+
+
+def test_a_system_runs_in_its_directory_wherever_that_is_moved_and_not_in_a_copy(tmp_path: Path) -> None:
+    lock = Lock(tmp_path / "first")
+    process = empty_state().supervisor
+    part = PartState("broker", Check("kafka", "127.0.0.1:1"), phase="healthy", process=process)
+    state.write(tmp_path / "first", empty_state(phase="running", parts=(part,), lock=lock.identity))
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    (tmp_path / "first").rename(tmp_path / "moved")
+    moved, copy = state.read(tmp_path / "moved"), state.read(tmp_path / "copy")
+    lock.release()
+    assert moved is not None
+    assert moved.is_running
+    assert copy is not None
+    assert not copy.is_running
+    assert copy.phase == "stopped"
+    assert [part.process for part in copy.parts] == [None]
 
 
 def test_a_running_system_is_found_by_its_directory(tmp_path: Path) -> None:
