@@ -108,10 +108,11 @@ def ensure(admin: AdminClient, topics: Mapping[str, int], config: Mapping[str, s
 def _ensure(admin: AdminClient, topics: Mapping[str, int], configs: Mapping[str, Mapping[str, str]]) -> None:
     existing = admin.list_topics(timeout=30).topics
     for name, partitions in topics.items():
-        if name in existing and len(existing[name].partitions) != partitions:
+        found = len(existing[name].partitions) if name in existing else 0
+        if found not in (0, partitions):  # 0 also of one that another service is making just now
             raise ConfigError(
-                f"topic {name!r} has {len(existing[name].partitions)} partitions, not {partitions}",
-                hint=f"delete the topic, or declare the stream with PARTITIONS {len(existing[name].partitions)}",
+                f"topic {name!r} has {found} partitions, not {partitions}",
+                hint=f"delete the topic, or declare the stream with PARTITIONS {found}",
             )
     new = [
         NewTopic(n, p, replication_factor=BROKER_DEFAULT, config=dict(configs[n]))

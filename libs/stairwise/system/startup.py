@@ -67,6 +67,7 @@ class Prepared:
         layout = replace(self.layout, ports=choose_ports(self.wishes.ports, 0, free=hold.any))
         parts = layout.parts()
         hold.check(parts)
+        self.hold.release()
         layout.broker.prepare()
         return replace(self, layout=layout, parts=parts, hold=hold)
 
