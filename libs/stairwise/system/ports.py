@@ -19,9 +19,9 @@ from stairwise.system.processes import PROC, Identity
 
 _LISTENING = "0A"
 EPHEMERAL = PROC / "sys" / "net" / "ipv4" / "ip_local_port_range"
-"""From which ports the kernel gives to outgoing connections, and to programs that ask for any port."""
+"""The range out of which the kernel gives ports to outgoing connections, and to programs that ask for any port."""
 CHOSEN_FROM = range(12_000, 65_536)
-"""From which ports ours are chosen: above those that programs are known by."""
+"""The range out of which ours are chosen, but for the kernel's: above the ports that programs are known by."""
 
 
 class PortTakenError(ConfigError):
