@@ -14,6 +14,8 @@ from stairwise.streams.blocks import Bad
 from stairwise.streams.messages import CONTENT_TYPE, Format
 
 LATE = "LATE"
+_UNSAID = (None, Format.REJECTED.value.encode())
+"""Of a row that its publisher rejected, the row itself is kept, not the message about it."""
 SAMPLED = 256
 """Among how many messages of a batch traces are looked for."""
 
@@ -55,7 +57,7 @@ def _reject(
         ("rows", b"%d" % rows),
         ("size", b"%d" % len(value)),
     ]
-    headers += [(name, text) for name, text in message.headers() or () if name == CONTENT_TYPE and text is not None]
+    headers += [(name, text) for name, text in message.headers() or () if name == CONTENT_TYPE and text not in _UNSAID]
     return Outgoing(topic, value if excerpt is None else excerpt, headers, rows, key=message.key())
 
 

@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Rejected
 from stairwise.schema import TIME_COLUMN, Column, Instant, Stream
-from stairwise.streams.rows import EARLIEST, EXPECTED, LATEST, Code, time_out_of_range
+from stairwise.streams.rows import EARLIEST, EXPECTED, LATEST, Code, must_be_there, time_out_of_range
 
 SHOWN = 40
 
@@ -28,19 +29,34 @@ class Converted:
     wrong: dict[int, Code]
 
 
+def check_columns(stream: Stream, file: str, present: list[str]) -> None:
+    """A file without a column that must be there, or with none of the stream's, is none of its files."""
+    for column in stream.columns:
+        if must_be_there(stream, column) and column.name not in present:
+            raise ConfigError(
+                f"{file} has no column {column.name!r}, which stream {stream.name} needs",
+                hint=f"it has {', '.join(present)}",
+            )
+    if not set(present) & set(stream.by_name):
+        raise ConfigError(
+            f"{file} has no column of stream {stream.name}: {', '.join(stream.by_name)}",
+            hint=f"it has {', '.join(present)}",
+        )
+
+
 def assembled(
     stream: Stream,
     columns: dict[str, Converted],
-    length: int,
-    first: int,
+    numbers: np.ndarray,
     now: Instant,
     raw: Callable[[int], dict[str, object]],
 ) -> Chunk:
     """A chunk from converted columns; those the file lacks are NULL.
 
-    ``first`` is the number of the first row in its file, ``now`` the time of rows whose stream declares none, and
+    ``numbers`` says where the rows stand in their file, ``now`` is the time of rows whose stream declares none, and
     ``raw`` shows a row as the file has it.
     """
+    length = len(numbers)
     arrays = [columns[c.name].values if c.name in columns else pa.nulls(length, c.type.arrow) for c in stream.columns]
     if stream.timestamp_by is None:
         arrays.append(pa.array(np.full(length, now, np.int64)))
@@ -49,7 +65,7 @@ def assembled(
         wrong = columns[column.name].wrong if column.name in columns else {}
         for row, code in wrong.items():
             reasons.setdefault(row, (code, column.name, _wrong_text(column, raw(row))))
-        if values.null_count and (not column.nullable or column.name == stream.timestamp_by):
+        if values.null_count and must_be_there(stream, column):
             for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
                 text = f"field {column.name!r}: null, but the column is NOT NULL; expected {EXPECTED[column.type]}"
                 reasons.setdefault(row, (Code.NULL_FIELD, column.name, text))
@@ -59,7 +75,9 @@ def assembled(
         reasons.setdefault(row, (Code.OUT_OF_RANGE, stream.time_column, text))
     schema = pa.schema([pa.field(f.name, f.type) for f in stream.arrow_schema])
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    rejected = [Rejected(first + row, *reasons[row], msgspec.json.encode(raw(row)).decode()) for row in sorted(reasons)]
+    rejected = [
+        Rejected(int(numbers[row]), *reasons[row], msgspec.json.encode(raw(row)).decode()) for row in sorted(reasons)
+    ]
     if reasons:
         good = np.ones(length, bool)
         good[list(reasons)] = False

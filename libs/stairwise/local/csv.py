@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
 from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Clock, Rejected
-from stairwise.local.columns import Converted, assembled
+from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.rows import Code
 
@@ -37,22 +39,28 @@ class CommaSeparated:
         self._file = file
         self._clock = clock
         self._name = name
-        self._torn: list[Rejected] = []
-        """Lines that have too few or too many fields, since the last chunk."""
+        self._torn: deque[Rejected] = deque()
+        """Lines that have too few or too many fields; the reader is ahead of the chunk that is being made."""
 
     def chunks(self) -> Iterator[Chunk]:
         reader = self._open()
         if reader is None:
             return
-        columns = [c for c in self._stream.columns if c.name in reader.schema.names]
-        self._check_columns(reader.schema.names)
-        number = 1
+        present = self._names(reader)
+        columns = [c for c in self._stream.columns if c.name in present]
+        check_columns(self._stream, self._name, present)
+        number = 2  # the header is the first line
         for batch in reader:
-            yield self._chunk(batch, columns, number)
-            number += batch.num_rows + len(self._torn)
-            self._torn = []
+            torn: list[Rejected] = []
+            while self._torn and self._torn[0].number < number + batch.num_rows + len(torn):
+                torn.append(self._torn.popleft())
+            end = number + batch.num_rows + len(torn)
+            numbers = np.setdiff1d(np.arange(number, end), [bad.number for bad in torn])
+            number = end
+            chunk = self._chunk(batch, columns, numbers)
+            yield Chunk(chunk.rows, sorted([*torn, *chunk.rejected], key=lambda bad: bad.number))
         if self._torn:
-            yield Chunk(self._stream.arrow_schema.empty_table().combine_chunks().to_batches()[0], self._torn)
+            yield Chunk(pa.RecordBatch.from_pylist([], schema=self._stream.arrow_schema), list(self._torn))
 
     def _open(self) -> csv.CSVStreamingReader | None:
         """The file as batches of bytes; None where it is empty."""
@@ -74,14 +82,14 @@ class CommaSeparated:
                 return None
             raise ConfigError(f"{self._name} cannot be read as csv: {error}") from error
 
-    def _check_columns(self, present: list[str]) -> None:
-        for column in self._stream.columns:
-            needed = not column.nullable or column.name == self._stream.timestamp_by
-            if needed and column.name not in present:
-                raise ConfigError(
-                    f"{self._name} has no column {column.name!r}, which stream {self._stream.name} needs",
-                    hint=f"its header names {', '.join(present)}",
-                )
+    def _names(self, reader: csv.CSVStreamingReader) -> list[str]:
+        try:
+            names: list[str] = reader.schema.names
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                f"{self._name} cannot be read as csv: its header is not valid UTF-8", hint="is it a csv file at all?"
+            ) from error
+        return names
 
     def _reject(self, row: Any) -> str:
         text = f"{row.actual_columns} fields where the header has {row.expected_columns}"
@@ -89,14 +97,13 @@ class CommaSeparated:
         self._torn.append(Rejected(number, Code.MALFORMED, None, text, row.text))
         return "skip"
 
-    def _chunk(self, batch: pa.RecordBatch, columns: list[Column], number: int) -> Chunk:
+    def _chunk(self, batch: pa.RecordBatch, columns: list[Column], numbers: np.ndarray) -> Chunk:
         def raw(row: int) -> dict[str, object]:
             found = {c.name: batch.column(c.name)[row].as_py() for c in columns}
             return {name: v.decode("utf-8", "replace") if v is not None else None for name, v in found.items()}
 
         converted = {c.name: from_text(c, batch.column(c.name)) for c in columns}
-        chunk = assembled(self._stream, converted, batch.num_rows, number, self._clock(), raw)
-        return Chunk(chunk.rows, [*self._torn, *chunk.rejected])
+        return assembled(self._stream, converted, numbers, self._clock(), raw)
 
 
 def from_text(column: Column, fields: pa.BinaryArray) -> Converted:

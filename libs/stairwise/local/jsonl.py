@@ -22,6 +22,24 @@ SHOWN = 10_000
 """How much of a bad line is kept."""
 
 
+def line_blocks(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines of a file, about a block at a time, and whether that is all there is for now."""
+    rest = b""
+    read = getattr(file, "read1", file.read)
+    while block := read(BLOCK):
+        is_all = len(block) < BLOCK
+        block = rest + block
+        end = block.rfind(b"\n") + 1
+        if end == 0 and len(block) > LONGEST_LINE:
+            block += b"\n"
+            end = len(block)
+        rest = block[end:]
+        if end:
+            yield block[:end], is_all
+    if rest:
+        yield rest + b"\n", True
+
+
 class JsonLines:
     """Rows from a binary file of JSON lines."""
 
@@ -34,7 +52,7 @@ class JsonLines:
     def chunks(self) -> Iterator[Chunk]:
         number = 1
         waiting: list[Chunk] = []
-        for block, is_all in self._blocks():
+        for block, is_all in line_blocks(self._file):
             waiting.append(self._decoded(block, number))
             number += block.count(b"\n")
             if is_all or sum(chunk.rows.num_rows for chunk in waiting) >= ROWS:
@@ -42,23 +60,6 @@ class JsonLines:
                 waiting = []
         if waiting:
             yield _together(waiting)
-
-    def _blocks(self) -> Iterator[tuple[bytes, bool]]:
-        """Whole lines of the file, about a block at a time, and whether that is all there is for now."""
-        rest = b""
-        read = getattr(self._file, "read1", self._file.read)
-        while block := read(BLOCK):
-            is_all = len(block) < BLOCK
-            block = rest + block
-            end = block.rfind(b"\n") + 1
-            if end == 0 and len(block) > LONGEST_LINE:
-                block += b"\n"
-                end = len(block)
-            rest = block[end:]
-            if end:
-                yield block[:end], is_all
-        if rest:
-            yield rest + b"\n", True
 
     def _decoded(self, block: bytes, number: int) -> Chunk:
         times = self._times(block) if self._timed_by_clock else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Clock
-from stairwise.local.columns import Converted, assembled
+from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.rows import EXPECTED, Code
 
@@ -22,18 +23,19 @@ ROWS = 65_536
 class Parquet:
     """Rows from a parquet file."""
 
-    def __init__(self, stream: Stream, path: str, clock: Clock) -> None:
+    def __init__(self, stream: Stream, file: BinaryIO, clock: Clock, name: str) -> None:
         self._stream = stream
-        self._path = path
+        self._name = name
         self._clock = clock
         try:
-            self._file = pq.ParquetFile(path)
-        except pa.ArrowInvalid as error:
-            raise ConfigError(f"{path} cannot be read as parquet: {error}") from error
+            self._file = pq.ParquetFile(file)
+        except (pa.ArrowException, OSError) as error:
+            raise ConfigError(f"{name} cannot be read as parquet: {error}") from error
         present = self._file.schema_arrow.names
+        check_columns(stream, name, present)
         self._columns = [c for c in stream.columns if c.name in present]
-        for column in stream.columns:
-            self._check(column, present)
+        for column in self._columns:
+            self._check(column)
         self.rows_read = 0
 
     @property
@@ -41,32 +43,35 @@ class Parquet:
         count: int = self._file.metadata.num_rows
         return count
 
-    def _check(self, column: Column, present: list[str]) -> None:
-        if column.name in present:
-            found = self._file.schema_arrow.field(column.name).type
-            if not _can_be(column.type, found):
-                raise ConfigError(
-                    f"{self._path}: column {column.name!r} is {found}, and stream {self._stream.name} "
-                    f"needs {column.type.value}: {EXPECTED[column.type]}"
-                )
-        elif not column.nullable or column.name == self._stream.timestamp_by:
+    def _check(self, column: Column) -> None:
+        found = self._file.schema_arrow.field(column.name).type
+        if not _can_be(column.type, found):
             raise ConfigError(
-                f"{self._path} has no column {column.name!r}, which stream {self._stream.name} needs",
-                hint=f"it has {', '.join(present)}",
+                f"{self._name}: column {column.name!r} is {found}, and stream {self._stream.name} "
+                f"needs {column.type.value}: {EXPECTED[column.type]}"
             )
 
+    def check(self) -> None:
+        """Read it to its end: pages that are broken show only then."""
+        for _ in self._batches():
+            pass
+
     def chunks(self) -> Iterator[Chunk]:
-        names = [c.name for c in self._columns]
-        for batch in self._file.iter_batches(ROWS, columns=names):
+        for batch in self._batches():
             yield self._chunk(batch)
             self.rows_read += batch.num_rows
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        batches: Iterator[pa.RecordBatch] = self._file.iter_batches(ROWS, columns=[c.name for c in self._columns])
+        return batches
 
     def _chunk(self, batch: pa.RecordBatch) -> Chunk:
         def raw(row: int) -> dict[str, object]:
             return {c.name: batch.column(c.name)[row].as_py() for c in self._columns}
 
         converted = {c.name: _converted(c, batch.column(c.name)) for c in self._columns}
-        return assembled(self._stream, converted, batch.num_rows, self.rows_read + 1, self._clock(), raw)
+        numbers = np.arange(batch.num_rows) + self.rows_read + 1
+        return assembled(self._stream, converted, numbers, self._clock(), raw)
 
 
 def _can_be(wanted: Type, found: pa.DataType) -> bool:

@@ -4,6 +4,7 @@
     JSON     application/json                       one object
     NDJSON   application/x-ndjson                   objects, each on its line
     Arrow    application/vnd.apache.arrow.stream    begins with ff ff ff ff
+    Rejected application/vnd.stairwise.rejected     never: one row that its publisher found bad, with the reason
 
 Everything is first read as one object, which is what most messages are: many that look alike as columns, others one by
 one. Only what is none is looked at again. Rows stay in the order of the messages, whatever their formats, and know
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.schema import Stream
+from stairwise.streams import rejected
 from stairwise.streams.blocks import BLOCK_ROWS, Bad, Block, Part
 from stairwise.streams.framing import MARKER
 from stairwise.streams.ipc import ArrowDecoder, ArrowRows, Refusal
@@ -43,6 +45,8 @@ class Format(Enum):
     JSON = "application/json"
     NDJSON = "application/x-ndjson"
     ARROW = "application/vnd.apache.arrow.stream"
+    REJECTED = "application/vnd.stairwise.rejected"
+    """A row of a file that its publisher could not turn into the stream's types: a dead letter to be."""
 
 
 class MessageDecoder:
@@ -82,6 +86,8 @@ class MessageDecoder:
             kind = _format(values[at], format_of(at))
             if kind is Format.JSON:
                 run.bad.append(Bad(at, 1, diagnose(self._stream, values[at], at, error), None))
+            elif kind is Format.REJECTED:
+                run.bad.append(rejected.decode(at, values[at]))
             else:
                 while upto < len(values) and _format(values[upto], format_of(upto)) is kind:
                     upto += 1
