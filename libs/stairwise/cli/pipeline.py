@@ -119,10 +119,9 @@ def _create(query: Query) -> str:
 def _publish(publisher: Publisher, stream: Stream, sources: Sequence[Source], rejects: Rejects) -> StreamSummary:
     """Every file of a stream, in order."""
     summary = StreamSummary(stream.name)
-    names = [column.name for column in stream.columns]
     for source in sources:
         for chunk in source.chunks():
-            publisher.send_table(chunk.rows.select(names))
+            publisher.send_decoded(chunk.rows)
             rejects.take_bad(stream, source.name, chunk.rejected)
             summary.bad += len(chunk.rejected)
             summary.rows_in += chunk.rows.num_rows + len(chunk.rejected)

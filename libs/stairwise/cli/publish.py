@@ -1,119 +1,161 @@
-"""`stairwise publish`: lines of a file, or of stdin, onto a stream or into a table."""
+"""`stairwise publish`: the rows of a file, or of stdin, onto a stream or into a table, and what became of them."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import cast
 
 import click
 import msgspec
+import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from stairwise.cli.file_rows import INPUT_FORMATS, FileRows, Portion, cut
 from stairwise.cli.session import Connection, complete_stream, connected, connection_options
-from stairwise.client import Publisher
+from stairwise.client import Confirmation, Publisher, PublishError
+from stairwise.client.confirmation import PATIENCE
+from stairwise.client.publisher import TABLE_ROWS
+from stairwise.errors import ConfigError
+from stairwise.local.chunks import Rejected
 
-BLOCK = 1 << 18
-"""About how many bytes of lines are taken at a time."""
 BEATS = 20
 """How many times a second a given rate is kept."""
+LINES_ROWS = 1_000
+"""Rows to a message of lines, unless told otherwise."""
 
 
 @click.command()
 @click.argument("stream", shell_complete=complete_stream)
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True))
+@click.option(
+    "--input-format",
+    "told",
+    type=click.Choice(INPUT_FORMATS),
+    metavar="FORMAT",
+    help="What FILE holds, where its name does not say it: jsonl, csv or parquet, with .gz or .zst behind it.",
+)
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N rows a second.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["json", "ndjson", "arrow"]),
-    default="json",
-    show_default=True,
-    help="What goes onto Kafka: a message for each row, or many rows to a message, as lines or as Arrow batches.",
+    help="What goes onto Kafka: a message for each row, or many rows to a message, as lines or as Arrow batches.  "
+    "[default: json; arrow for csv and parquet]",
 )
 @click.option(
     "--batch",
     type=click.IntRange(1, 16_384),
-    default=1_000,
-    show_default=True,
     metavar="N",
-    help="At most N rows to a message, for ndjson and arrow.",
+    help=f"At most N rows to a message, for ndjson and arrow.  [default: {LINES_ROWS:,}; {TABLE_ROWS:,} for csv and "
+    "parquet]",
 )
 @click.option("--seal", is_flag=True, help="Then end its input: SEAL STREAM, or SEAL TABLE.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=PATIENCE,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long ingest may stand still before the outcome is given up.",
+)
+@click.option("--no-wait", is_flag=True, help="Do not ask what became of the rows.")
+@click.option("--allow-rejects", is_flag=True, help="Exit with 0 although rows were late or dead.")
 @connection_options
 def publish(
-    stream: str, file: BinaryIO, rate: float | None, format_: str, batch: int, seal: bool, connection: Connection
+    stream: str,
+    file: str,
+    told: str | None,
+    rate: float | None,
+    format_: str | None,
+    batch: int | None,
+    seal: bool,
+    wait: float,
+    no_wait: bool,
+    allow_rejects: bool,
+    connection: Connection,
 ) -> None:
-    """Publish the lines of FILE (- for stdin), one JSON object each, to STREAM, which may be a table.
+    """Publish the rows of FILE (- for stdin) to STREAM, which may be a table.
 
     \b
     stairwise publish trades trades.jsonl --seal          and say that nothing follows
+    stairwise publish trades trades.csv.gz                csv, parquet and jsonl, also packed by gzip or zstd
     stairwise publish trades trades.jsonl --rate 1000     at most a thousand a second
     tail -f trades.jsonl | stairwise publish trades -     as they come
     stairwise publish companies companies.jsonl --seal    a table: its updates, one to a message whatever the format
 
-    Lines go as they are: what is wrong with one is found out by the system, which keeps it in dlq.STREAM with the
-    reason. Exit code 0 means that Kafka has all of them.
+    At its end it says how many rows were taken, late or dead, as ingest committed it; late ones are in late.STREAM,
+    dead ones in dlq.STREAM with the reason. Exit code 0 means that Kafka has all of them and that none was refused.
     """
     with connected(connection) as client:
-        publisher = client.publisher(stream)
-        send = _sender(publisher, format_, batch)
+        publisher = client.publisher(stream, tracked=not no_wait)
+        source = FileRows(publisher.stream, file, told)
+        send = _sender(publisher, source, format_, batch)
         rows, begun = 0, time.monotonic()
-        with _Bar(stream, file) as bar:
-            for lines in _paced(_blocks(file), rate):
-                send(lines)
-                rows += len(lines)
-                bar.advance(rows, sum(map(len, lines)) + len(lines))
+        with _Bar(stream, source) as bar:
+            try:
+                for portion in _paced(source.portions(), rate):
+                    send(portion)
+                    rows += len(portion)
+                    bar.update(rows)
+            except ConfigError as error:
+                publisher.flush()
+                hint = f"{rows:,} rows before that are published; {error.hint}"
+                raise ConfigError(error.message, hint=hint if rows else error.hint) from error
             publisher.flush()
         seconds = time.monotonic() - begun
         if seal:
             client.execute(f'SEAL {publisher.stream.kind.upper()} "{stream}";')
-    _summarise(stream, rows, seconds, seal)
+        outcome = publisher.confirm(wait) if not no_wait else None
+    _summarise(stream, rows, seconds, seal, outcome)
+    _complain(stream, wait, outcome, allow_rejects)
 
 
-def _sender(publisher: Publisher, format_: str, batch: int) -> Callable[[list[bytes]], None]:
+def _sender(
+    publisher: Publisher, source: FileRows, format_: str | None, batch: int | None
+) -> Callable[[Portion], None]:
+    """What sends a portion of the source."""
+    if source.format != "jsonl":
+        if format_ not in (None, "arrow"):
+            raise click.UsageError(f"--format {format_} is for JSON lines: {source.format} goes as arrow")
+
+        def send(portion: Portion) -> None:
+            if isinstance(portion, pa.RecordBatch):
+                publisher.send_decoded(portion, batch or TABLE_ROWS)
+            else:
+                source.send_rejected(publisher, cast(list[Rejected], portion))
+
+        return send
+    at_most = batch or LINES_ROWS
     match format_:
         case "arrow":
-            return lambda lines: publisher.send_columns(lines, batch)
+            return lambda lines: publisher.send_columns(cast(list[bytes], lines), at_most)
         case "ndjson":
-            return lambda lines: publisher.send_blocks(lines, batch)
+            return lambda lines: publisher.send_blocks(cast(list[bytes], lines), at_most)
         case _:
-            return publisher.send_lines
+            return lambda lines: publisher.send_lines(cast(list[bytes], lines))
 
 
-def _blocks(file: BinaryIO) -> Iterator[list[bytes]]:
-    """The lines, some at a time; those of a pipe as they come. Empty ones are no events."""
-    if file.seekable():
-        while lines := file.readlines(BLOCK):
-            yield [line.rstrip(b"\r\n") for line in lines if line.strip()]
-    else:
-        for line in file:
-            if line.strip():
-                yield [line.rstrip(b"\r\n")]
-
-
-def _paced(blocks: Iterator[list[bytes]], rate: float | None) -> Iterator[list[bytes]]:
-    """The same lines, cut and held back so that no more than ``rate`` go in a second."""
+def _paced(portions: Iterator[Portion], rate: float | None) -> Iterator[Portion]:
+    """The same rows, cut and held back so that no more than ``rate`` go in a second."""
     if rate is None:
-        yield from blocks
+        yield from portions
         return
     at_once = max(1, int(rate / BEATS))
     due = time.monotonic()
-    for block in blocks:
-        for start in range(0, len(block), at_once):
-            lines = block[start : start + at_once]
+    for portion in portions:
+        for some in cut(portion, at_once):
             time.sleep(max(0.0, due - time.monotonic()))
-            yield lines
-            due = max(due, time.monotonic() - 1.0) + len(lines) / rate
+            yield some
+            due = max(due, time.monotonic() - 1.0) + len(some) / rate
 
 
 class _Bar:
     """How far it is, on a terminal; nothing in a pipe."""
 
-    def __init__(self, stream: str, file: BinaryIO) -> None:
+    def __init__(self, stream: str, source: FileRows) -> None:
         console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -123,8 +165,8 @@ class _Bar:
             console=console,
             disable=not console.is_terminal,
         )
-        total = os.fstat(file.fileno()).st_size if file.seekable() else None
-        self._task: TaskID = self._progress.add_task(stream, total=total, rows=0, rate=0.0)
+        self._source = source
+        self._task: TaskID = self._progress.add_task(stream, total=source.size or None, rows=0, rate=0.0)
         self._begun = time.monotonic()
 
     def __enter__(self) -> _Bar:
@@ -134,15 +176,45 @@ class _Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def advance(self, rows: int, size: int) -> None:
+    def update(self, rows: int) -> None:
         rate = rows / max(1e-6, time.monotonic() - self._begun)
-        self._progress.update(self._task, advance=size, rows=rows, rate=rate)
+        self._progress.update(self._task, completed=self._source.position(), rows=rows, rate=rate)
 
 
-def _summarise(stream: str, rows: int, seconds: float, sealed: bool) -> None:
-    rate = rows / max(1e-6, seconds)
+def _summarise(stream: str, rows: int, seconds: float, sealed: bool, outcome: Confirmation | None) -> None:
     if sys.stdout.isatty():
-        click.echo(f"published {rows:,} rows to {stream} ({rate:,.0f} rows/s)" + (", and sealed it" if sealed else ""))
-    else:
-        said = {"stream": stream, "rows": rows, "seconds": round(seconds, 3), "sealed": sealed}
-        click.echo(msgspec.json.encode(said))
+        rate = rows / max(1e-6, seconds)
+        said = f"published {rows:,} rows to {stream} ({rate:,.0f} rows/s)" + (", and sealed it" if sealed else "")
+        if outcome is not None and outcome.taken is not None:
+            said += f": {outcome.taken:,} taken, {outcome.late:,} late, {outcome.dead:,} dead"
+            said += f", {outcome.waiting:,} waiting" if outcome.waiting else ""
+        click.echo(said)
+        return
+    line: dict[str, object] = {"stream": stream, "rows": rows, "seconds": round(seconds, 3), "sealed": sealed}
+    for name in ("taken", "late", "dead", "waiting", "reason"):
+        line[name] = getattr(outcome, name, None)
+    click.echo(msgspec.json.encode(line))
+
+
+def _complain(stream: str, wait: float, outcome: Confirmation | None, allow_rejects: bool) -> None:
+    """What is not as it should be, on stderr; rows that were refused end the verb, unless they may be."""
+    if outcome is None:
+        return
+    if outcome.untold is not None:
+        click.echo(f"stairwise: what became of the rows is not known: {outcome.untold}", err=True)
+    if outcome.waiting:
+        text = f"ingest has judged {outcome.judged:,} of {outcome.rows:,} rows so far, and none in the last {wait:g} s"
+        click.echo(
+            f"stairwise: {text}\n  hint: Kafka has all of them; `stairwise status` tells how ingest is", err=True
+        )
+    if not outcome.refused:
+        return
+    refused = f"{outcome.refused:,} of {outcome.rows:,} rows were refused: {outcome.late:,} late, {outcome.dead:,} dead"
+    error = PublishError(
+        f"{refused}; the first: {outcome.reason}",
+        hint=f"see them by `stairwise dlq show {stream}{'' if outcome.dead else ' --late'}`"
+        + ("" if allow_rejects else "; --allow-rejects lets them be"),
+    )
+    if not allow_rejects:
+        raise error
+    click.echo(f"stairwise: {error}", err=True)

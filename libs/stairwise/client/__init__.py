@@ -18,9 +18,10 @@ with Client.connect() as client:
 from stairwise.client.aio import AsyncClient
 from stairwise.client.aio_subscription import AsyncSubscription
 from stairwise.client.client import Client
+from stairwise.client.confirmation import Confirmation, PublishError
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import Answer, Many
-from stairwise.client.publisher import Publisher, PublishError
+from stairwise.client.publisher import Publisher
 from stairwise.client.subscription import Subscription
 from stairwise.client.update import Change, Update
 from stairwise.platform.channels import Credentials
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncSubscription",
     "Change",
     "Client",
+    "Confirmation",
     "Credentials",
     "Many",
     "PublishError",

@@ -26,12 +26,11 @@ from stairwise.client.client import CHANNEL_OPTIONS, TIMEOUT
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import TIMEOUT as LOOKUP_TIMEOUT
 from stairwise.client.lookups import Answer, AsyncLookupsClient, Many
-from stairwise.client.publisher import Publisher
+from stairwise.client.publisher import Publisher, publishable
 from stairwise.client.receiver import Receiver
 from stairwise.client.reports import Pages
 from stairwise.client.request import Encoding, From, Where
 from stairwise.client.update import Row, Update
-from stairwise.errors import NotFoundError
 from stairwise.platform.channels import NONE, Credentials, aio_channel
 from stairwise.platform.status import from_rpc_error
 from stairwise.schema import Instant
@@ -143,12 +142,11 @@ class AsyncClient:
         publisher = await self.publisher(stream)
         return await asyncio.to_thread(publisher.publish, rows)
 
-    async def publisher(self, stream: str) -> Publisher:
-        """For sending rows over a longer time. Its ``send`` does not wait; ``flush`` does, in a thread of yours."""
-        streams = {info.name: info.declaration for info in await self.streams()}
-        if stream not in streams:
-            raise NotFoundError("stream or table", stream, streams)
-        return Publisher(self.addresses.brokers, streams[stream])
+    async def publisher(self, stream: str, *, tracked: bool = False) -> Publisher:
+        """For sending rows over a longer time. Its ``send`` does not wait; ``flush`` does, in a thread of yours, and so
+        does ``confirm``, which says what became of them if it is ``tracked``."""
+        declared = publishable(stream, await self.streams())
+        return await asyncio.to_thread(Publisher, self.addresses.brokers, declared, tracked=tracked)
 
     @cached_property
     def _registry(self) -> registry_pb2_grpc.RegistryStub:

@@ -15,13 +15,12 @@ from stairwise.client.addresses import located
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import TIMEOUT as LOOKUP_TIMEOUT
 from stairwise.client.lookups import Answer, LookupsClient, Many
-from stairwise.client.publisher import Publisher
+from stairwise.client.publisher import Publisher, publishable
 from stairwise.client.receiver import Receiver
 from stairwise.client.reports import Pages
 from stairwise.client.request import Encoding, From, Where
 from stairwise.client.subscription import Subscription
 from stairwise.client.update import Row, Update
-from stairwise.errors import NotFoundError
 from stairwise.platform.channels import NONE, Credentials, channel
 from stairwise.platform.kafka import MAX_MESSAGE
 from stairwise.platform.status import from_rpc_error
@@ -165,12 +164,10 @@ class Client:
         many they were."""
         return self.publisher(stream).publish(rows)
 
-    def publisher(self, stream: str) -> Publisher:
-        """For sending rows over a longer time."""
-        streams = {info.name: info.declaration for info in self.streams()}
-        if stream not in streams:
-            raise NotFoundError("stream or table", stream, streams)
-        return Publisher(self.addresses.brokers, streams[stream])
+    def publisher(self, stream: str, *, tracked: bool = False) -> Publisher:
+        """For sending rows over a longer time; with ``tracked`` its ``confirm`` says what became of them."""
+        declared = publishable(stream, self.streams())
+        return Publisher(self.addresses.brokers, declared, tracked=tracked)
 
     @cached_property
     def _registry(self) -> registry_pb2_grpc.RegistryStub:

@@ -16,16 +16,20 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
-from stairwise.errors import StairwiseError
+from stairwise.client.confirmation import PATIENCE, Aftermath, Confirmation, PublishError
+from stairwise.client.deliveries import Deliveries
+from stairwise.client.listing import StreamInfo
+from stairwise.errors import ConflictError, NotFoundError
 from stairwise.platform import kafka, telemetry, topics
 from stairwise.schema import Stream, Type
+from stairwise.streams import rejected
 from stairwise.streams.messages import CONTENT_TYPE, Format
 from stairwise.streams.partition import partition_of, split
-from stairwise.streams.rows import RowDecoder
+from stairwise.streams.rows import Code, RowDecoder
 
 LINGER_MS = 5
 """Messages wait this long for company: many small ones share a request."""
@@ -39,20 +43,35 @@ TIMEOUT_MS = 60_000
 """After how long a message that the broker does not take counts as lost."""
 
 
+Written = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Rows in the types in which they are sent."""
+
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())  # what librdkafka remarks is for those who configure logging, not for stderr
 
 
-class PublishError(StairwiseError):
-    """Rows that did not reach Kafka."""
+def publishable(stream: str, streams: Iterable[StreamInfo]) -> Stream:
+    """The stream or table of this name, if it is there and its input has not ended."""
+    known = {info.name: info for info in streams}
+    if stream not in known:
+        raise NotFoundError("stream or table", stream, known)
+    found = known[stream]
+    if found.sealed:
+        kind = found.declaration.kind
+        hint = f"CREATE {kind.upper()} {stream} (...) once more begins anew, or DROP it and its queries first"
+        raise ConflictError(f"{kind} {stream!r} is sealed: its input has ended", hint=hint)
+    return found.declaration
 
 
 class Publisher:
-    """Sends rows to one stream. ``flush`` waits until the broker has them and says if it has not."""
+    """Sends rows to one stream. ``flush`` waits until the broker has them and says if it has not; ``confirm`` waits
+    until ingest has judged them as well, if the publisher is ``tracked``."""
 
-    def __init__(self, brokers: str, stream: Stream) -> None:
+    def __init__(self, brokers: str, stream: Stream, *, tracked: bool = False) -> None:
         self._topic = topics.incoming(stream.name)
         self.stream = stream
+        self._aftermath = Aftermath(brokers, stream) if tracked else None
+        self._deliveries = Deliveries()
         self._brokers = brokers
         self._producer = kafka.producer(brokers, linger_ms=LINGER_MS, message_timeout_ms=TIMEOUT_MS, logger=_log)
         self._partition = _partitioner(stream)
@@ -61,6 +80,7 @@ class Publisher:
         self._message_key = _message_key(stream)
         self._sent = 0
         """Rows of tables so far: without PARTITION BY they go round in turn."""
+        self._last_partition = 0
         self._lost = 0
         self._reason: KafkaError | None = None
         self._is_traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
@@ -110,29 +130,51 @@ class Publisher:
             self.send_lines(lines)
             return
         decoded = self._decoder.decode(lines, np.zeros(len(lines), np.int64))
-        self.send_table(decoded.rows.select([column.name for column in self.stream.columns]), rows)
+        self.send_decoded(decoded.rows, rows)
         self.send_lines(lines[bad.index] for bad in decoded.bad)
+
+    def send_decoded(self, batch: pa.RecordBatch, rows: int = TABLE_ROWS) -> None:
+        """Rows with the stream's own schema, as its decoders give them: their times are instants already, and are sent
+        as such, whatever unit the stream's numbers have."""
+        self._send_batches([batch.select([column.name for column in self.stream.columns])], rows, self._with_instants)
+
+    def send_rejected(self, code: Code, field: str | None, reason: str, raw: str) -> None:
+        """A row that is none of the stream, with the reason: ingest puts it to the dead letters."""
+        value = rejected.encode(code, field, reason, raw)
+        # It goes behind the row before it: alone in a partition, it would be all that the partition ever has.
+        self._produce(value, self._last_partition, Format.REJECTED, key=self._message_key(value))
 
     def send_table(self, table: pa.Table | pa.RecordBatch, rows: int = TABLE_ROWS) -> None:
         """Rows in columns, as Arrow messages; columns of the stream in any type that can hold its values."""
         batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+        self._send_batches(batches, rows, _as_given)
+
+    def _send_batches(self, batches: Sequence[pa.RecordBatch], rows: int, written: Written) -> None:
         for batch in itertools.chain.from_iterable(_sliced(batch, SPLIT_ROWS) for batch in batches):
             of_row = split(_plain(batch), self._key_column(batch), self.stream.partitions, self._sent)
             self._sent += batch.num_rows
             for partition in np.unique(of_row).tolist():
                 part = batch if self.stream.partitions == 1 else batch.filter(pa.array(of_row == partition))
                 for piece in _sliced(_plain(part), 1 if self.stream.is_table else rows):
-                    self._send_arrow(piece, partition)
+                    self._send_arrow(piece, partition, written)
 
-    def _send_arrow(self, rows: pa.RecordBatch, partition: int) -> None:
+    def _with_instants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self.stream.timestamp_by is None:
+            return rows
+        at = rows.schema.get_field_index(self.stream.timestamp_by)
+        times = rows.column(at).cast(pa.timestamp("ms", "UTC"))
+        return rows.set_column(at, self.stream.timestamp_by, times)
+
+    def _send_arrow(self, rows: pa.RecordBatch, partition: int, written: Written) -> None:
         """A message, or two where one would be too large."""
         if rows.nbytes > BLOCK_BYTES and rows.num_rows > 1:
             for half in _sliced(rows, (rows.num_rows + 1) // 2):
-                self._send_arrow(half, partition)
+                self._send_arrow(half, partition, written)
             return
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows)
+        as_written = written(rows)
+        with pa.ipc.new_stream(sink, as_written.schema) as writer:
+            writer.write_batch(as_written)
         key = None
         if self.stream.is_table:
             held = {name: rows.column(name)[0].as_py() for name in self.stream.keys if name in rows.schema.names}
@@ -161,6 +203,22 @@ class Publisher:
                 hint=f"is the broker at {self._brokers} up? `stairwise status` tells",
             )
 
+    def confirm(self, patience: float = PATIENCE) -> Confirmation:
+        """Flush, and say what became of the rows that were sent since the last confirmation that was complete.
+
+        Waits until ingest has judged them all, or for so many seconds in which it does not go on.
+        """
+        if self._aftermath is None:
+            raise PublishError(
+                f"this publisher of {self.stream.name!r} does not keep track of its rows",
+                hint="make it by client.publisher(stream, tracked=True)",
+            )
+        self.flush()
+        confirmation = self._aftermath.confirm(self._deliveries, patience)
+        if not confirmation.waiting:
+            self._deliveries = Deliveries()
+        return confirmation
+
     def _produce(
         self, value: bytes, partition: int, format_: Format = Format.JSON, rows: int = 1, key: bytes | None = None
     ) -> None:
@@ -169,6 +227,7 @@ class Publisher:
             span = telemetry.begin("publish", (), {"stairwise.stream": self.stream.name}, SpanKind.PRODUCER)
             headers += telemetry.header(span) if span.is_recording() else []
             span.end()
+        self._last_partition = partition
         delivered = self._delivered if rows == 1 else partial(self._delivered, rows=rows)
         while True:
             try:
@@ -183,14 +242,20 @@ class Publisher:
                 break
         self._producer.poll(0)
 
-    def _delivered(self, error: KafkaError | None, _: object, rows: int = 1) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message | None, rows: int = 1) -> None:
         if error is not None:
             self._lost += rows
             self._reason = self._reason or error
+        elif self._aftermath is not None and message is not None:
+            self._deliveries.add(message.partition(), message.offset(), rows)
 
 
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _as_given(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

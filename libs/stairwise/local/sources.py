@@ -58,7 +58,7 @@ class Bytes:
         """The same as a file in which one can go back; what cannot is copied into one that goes away when closed."""
         if self.packing is None and self._raw.seekable():
             return self._raw
-        copy = cast(BinaryIO, tempfile.TemporaryFile())
+        copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  whoever reads it closes it
         try:
             shutil.copyfileobj(self.file, copy)
         except (OSError, EOFError) as error:

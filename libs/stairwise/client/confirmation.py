@@ -1,0 +1,180 @@
+"""What became of the rows that were published, read back from what ingest committed.
+
+    Kafka says where each message is ──▶ ingest's committed offsets pass them ──▶ late.* and dlq.* name the refused
+
+Ingest commits its offsets together with what it refused, so what is behind a committed offset is in the stream unless
+it is in one of those topics.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from stairwise.client.dead_letters import DeadLetter
+from stairwise.client.deliveries import Deliveries
+from stairwise.errors import StairwiseError
+from stairwise.platform import kafka, topics
+from stairwise.schema import Stream
+from stairwise.streams.rows import Code
+from stairwise.system.lag import INGEST_GROUP
+
+PATIENCE = 30.0
+"""How long ingest may take without getting any further, in seconds, unless told otherwise."""
+EVERY = 0.05
+TIMEOUT = 10.0
+DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}) | kafka.ABSENT
+"""What Kafka answers those who may not look; of a topic that may not be described it says that there is none."""
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
+
+
+class PublishError(StairwiseError):
+    """Rows that did not reach Kafka, or that ingest refused."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What became of rows. Of those that ingest has judged, each was taken, late or dead."""
+
+    rows: int
+    """All that Kafka has."""
+    judged: int | None
+    """How many of them ingest has judged so far; None if that may not be known, as ``untold`` says."""
+    late: int | None = None
+    dead: int | None = None
+    reason: str | None = None
+    """Why the first that was refused was."""
+    untold: str | None = None
+    """Why it is not known what became of them."""
+
+    @property
+    def taken(self) -> int | None:
+        """How many are in the stream."""
+        if self.judged is None or self.late is None or self.dead is None:
+            return None
+        return self.judged - self.late - self.dead
+
+    @property
+    def waiting(self) -> int | None:
+        """How many ingest has not judged yet."""
+        return None if self.judged is None else self.rows - self.judged
+
+    @property
+    def refused(self) -> int:
+        return (self.late or 0) + (self.dead or 0)
+
+
+class Aftermath:
+    """Follows the rows of a publisher. It is made before the first is sent: what was refused earlier is not read."""
+
+    def __init__(self, brokers: str, stream: Stream) -> None:
+        self._brokers = brokers
+        self._stream = stream
+        self._admin = kafka.admin(brokers)
+        self._rejecting = [topics.dead(stream.name)] + ([] if stream.is_table else [topics.late(stream.name)])
+        self._starts: dict[str, list[int]] = {}
+        self._denied: str | None = None
+        try:
+            self._starts = {topic: self._ends(topic) for topic in self._rejecting}
+        except KafkaException as error:
+            self._denied = self._denial(error)
+
+    def confirm(self, deliveries: Deliveries, patience: float) -> Confirmation:
+        """Wait until ingest has judged all that was delivered, or for ``patience`` seconds without its going on."""
+        if not deliveries.rows:
+            return Confirmation(0, 0, 0, 0)
+        onlooker = kafka.consumer(self._brokers, INGEST_GROUP, enable_partition_eof=True, logger=_log)
+        judged: int | None = None
+        try:
+            places = self._awaited(onlooker, deliveries, patience)
+            judged = deliveries.rows_below(places)
+            if self._denied is not None:
+                return Confirmation(deliveries.rows, judged, untold=self._denied)
+            ends = {topic: self._ends(topic) for topic in self._rejecting}
+            refused = list(self._refused(onlooker, deliveries, places, ends))
+            if judged == deliveries.rows:
+                self._starts = ends
+        except KafkaException as error:
+            return Confirmation(deliveries.rows, judged, untold=self._denial(error))
+        finally:
+            onlooker.close()
+        late, dead = (sum(rows for topic, rows, _ in refused if topic == kind) for kind in self._kinds)
+        first = min((letter for _, _, letter in refused), key=_order, default=None)
+        return Confirmation(deliveries.rows, judged, late, dead, None if first is None else first.reason)
+
+    @property
+    def _kinds(self) -> tuple[str, str]:
+        return topics.late(self._stream.name), topics.dead(self._stream.name)
+
+    def _awaited(self, onlooker: Consumer, deliveries: Deliveries, patience: float) -> dict[int, int]:
+        """Up to where ingest has judged each partition. The onlooker has its group's name, and never joins it."""
+        ends = deliveries.ends()
+        asked = [TopicPartition(topics.incoming(self._stream.name), partition) for partition in ends]
+        best, deadline = 0, time.monotonic() + patience
+        while True:
+            try:
+                places = {p.partition: max(0, p.offset) for p in kafka.committed(onlooker, asked, TIMEOUT)}
+            except KafkaException as error:
+                if error.args[0].code() in DENIED or time.monotonic() > deadline:
+                    raise
+            else:
+                judged = deliveries.rows_below(places)
+                if judged == deliveries.rows or time.monotonic() > deadline:
+                    return places
+                if judged > best:
+                    best, deadline = judged, time.monotonic() + patience
+            time.sleep(EVERY)
+
+    def _refused(
+        self,
+        onlooker: Consumer,
+        deliveries: Deliveries,
+        places: Mapping[int, int],
+        ends: Mapping[str, list[int]],
+    ) -> Iterator[tuple[str, int, DeadLetter]]:
+        """By topic, how many rows were refused, and the letter about them."""
+        for topic, starts in self._starts.items():
+            grown = [p for p in places if ends[topic][p] > starts[p]]
+            self._await_committed({(topic, p): ends[topic][p] for p in grown})
+            partitions = [TopicPartition(topic, p, starts[p]) for p in grown]
+            for message in kafka.read_to_end(onlooker, partitions) if partitions else ():
+                letter = DeadLetter.of(message)
+                of_message = deliveries.rows_at(letter.partition, letter.offset)
+                if of_message and letter.offset < places[letter.partition]:
+                    yield topic, _rows(letter, of_message), letter
+
+    def _await_committed(self, ends: Mapping[tuple[str, int], int]) -> None:
+        """Wait until everything below the ends can be read: a commit does not reach all partitions at once."""
+        committed = kafka.Ends(self._brokers)
+        deadline = time.monotonic() + PATIENCE
+        while any(end < ends[key] for key, end in committed.of(ends).items()) and time.monotonic() < deadline:
+            time.sleep(EVERY)
+
+    def _ends(self, topic: str) -> list[int]:
+        return topics.ends(self._admin, topic, self._stream.partitions)
+
+    def _denial(self, error: KafkaException) -> str:
+        """Why it cannot be known; anything but a right that is missing is an error."""
+        if error.args[0].code() not in DENIED:
+            raise PublishError(
+                f"Kafka at {self._brokers} does not say what became of the rows: {error.args[0].str()}",
+                hint="is it up? `stairwise status` tells; --no-wait does not ask",
+            ) from error
+        topics_ = " and ".join(self._rejecting)
+        return f"Kafka does not let you read the topics {topics_}, or describe the group {INGEST_GROUP}"
+
+
+def _rows(letter: DeadLetter, of_message: int) -> int:
+    """How many rows a letter is about: of a message that was refused as a whole, all."""
+    is_all = letter.code == Code.TOO_LARGE.name or len(letter.value) == letter.size
+    return of_message if is_all else letter.rows
+
+
+def _order(letter: DeadLetter) -> tuple[int, int, int]:
+    return letter.time, letter.partition, letter.number
