@@ -9,6 +9,7 @@ it is in one of those topics.
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ class Aftermath:
         self._starts: dict[str, list[int]] = {}
         self._denied: str | None = None
         try:
+            for topic in self._rejecting:
+                self._admin.list_topics(topic, timeout=TIMEOUT)  # without, the first question may take 3 s
             self._starts = {topic: self._ends(topic) for topic in self._rejecting}
         except KafkaException as error:
             self._denied = self._denial(error)
@@ -139,21 +142,30 @@ class Aftermath:
         ends: Mapping[str, list[int]],
     ) -> Iterator[tuple[str, int, DeadLetter]]:
         """By topic, how many rows were refused, and the letter about them."""
-        for topic, starts in self._starts.items():
-            grown = [p for p in places if ends[topic][p] > starts[p]]
-            self._await_committed({(topic, p): ends[topic][p] for p in grown})
-            partitions = [TopicPartition(topic, p, starts[p]) for p in grown]
-            for message in kafka.read_to_end(onlooker, partitions) if partitions else ():
-                letter = DeadLetter.of(message)
-                of_message = deliveries.rows_at(letter.partition, letter.offset)
-                if of_message and letter.offset < places[letter.partition]:
-                    yield topic, _rows(letter, of_message), letter
+        grown = {
+            (topic, p): starts[p]
+            for topic, starts in self._starts.items()
+            for p in places
+            if ends[topic][p] > starts[p]
+        }
+        if not grown:
+            return
+        for topic in {topic for topic, _ in grown}:
+            self._await_readable(topic, ends[topic])
+            onlooker.list_topics(topic, timeout=TIMEOUT)  # without, the first message comes after a second
+        for message in kafka.read_to_end(onlooker, [TopicPartition(*key, start) for key, start in grown.items()]):
+            letter = DeadLetter.of(message)
+            of_message = deliveries.rows_at(letter.partition, letter.offset)
+            if of_message and letter.offset < places[letter.partition]:
+                yield message.topic(), _rows(letter, of_message), letter
 
-    def _await_committed(self, ends: Mapping[tuple[str, int], int]) -> None:
+    def _await_readable(self, topic: str, ends: list[int]) -> None:
         """Wait until everything below the ends can be read: a commit does not reach all partitions at once."""
-        committed = kafka.Ends(self._brokers)
         deadline = time.monotonic() + PATIENCE
-        while any(end < ends[key] for key, end in committed.of(ends).items()) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            readable = topics.ends(self._admin, topic, len(ends), readable=True)
+            if all(map(operator.ge, readable, ends)):
+                return
             time.sleep(EVERY)
 
     def _ends(self, topic: str) -> list[int]:

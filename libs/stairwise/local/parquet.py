@@ -30,7 +30,8 @@ class Parquet:
         try:
             self._file = pq.ParquetFile(file)
         except (pa.ArrowException, OSError) as error:
-            raise ConfigError(f"{name} cannot be read as parquet: {error}") from error
+            hint = "is it whole, and parquet? write or fetch it again"
+            raise ConfigError(f"{name} cannot be read as parquet: {error}", hint=hint) from error
         present = self._file.schema_arrow.names
         check_columns(stream, name, present)
         self._columns = [c for c in stream.columns if c.name in present]

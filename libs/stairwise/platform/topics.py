@@ -17,7 +17,7 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from stairwise.errors import ConfigError
@@ -125,12 +125,14 @@ def _ensure(admin: AdminClient, topics: Mapping[str, int], configs: Mapping[str,
         _ignoring(future, KafkaError.TOPIC_ALREADY_EXISTS)
 
 
-def ends(admin: AdminClient, topic: str, partitions: int) -> list[int]:
-    """Of each partition, the offset that its next message gets."""
+def ends(admin: AdminClient, topic: str, partitions: int, *, readable: bool = False) -> list[int]:
+    """Of each partition, the offset that its next message gets; or up to where what is committed can be read."""
+    level = IsolationLevel.READ_COMMITTED if readable else IsolationLevel.READ_UNCOMMITTED
     asked = [TopicPartition(topic, p) for p in range(partitions)]
     deadline = time.monotonic() + PATIENCE
     while True:
-        answers = admin.list_offsets({p: OffsetSpec.latest() for p in asked}, request_timeout=PATIENCE)
+        question = {p: OffsetSpec.latest() for p in asked}
+        answers = admin.list_offsets(question, isolation_level=level, request_timeout=PATIENCE)
         try:
             return [answers[p].result().offset for p in asked]
         except KafkaException as error:
