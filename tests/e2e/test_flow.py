@@ -84,7 +84,7 @@ def test_a_malformed_event_is_dead_lettered_with_its_reason_and_the_stream_goes_
     declare(system, "sick", partitions=1)
     system.sql("CREATE QUERY sick_count AS SELECT COUNT(*) AS n FROM sick [TUMBLE 10 SECONDS]")
     bad = ["{not json\n", '{"ts": 1, "ticker": "A", "qty": "many"}\n', '{"ts": 1}\n']
-    system.publish("sick", [trade(1, "A", 1), *bad, trade(2, "A", 1)], "--seal")
+    system.publish("sick", [trade(1, "A", 1), *bad, trade(2, "A", 1)], "--seal", "--allow-rejects")
     assert [line["row"]["n"] for line in system.lines("sick_count")] == [2]
     brokers = json.loads((system.directory / "system.json").read_text())["addresses"]["brokers"]
     reader = kafka.consumer(brokers, "test-dead", enable_partition_eof=True)

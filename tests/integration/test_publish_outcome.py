@@ -224,26 +224,31 @@ REFUSED = {
 }
 
 
+@pytest.fixture(scope="module")
+def untouched(system: IngestSystem) -> Stream:
+    return system.declare("PARTITIONS 1", COLUMNS)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_file_that_is_broken_is_refused_before_anything_is_sent(
-    system: IngestSystem, publish: Verb, tmp_path: Path, name: str
+    system: IngestSystem, untouched: Stream, publish: Verb, tmp_path: Path, name: str
 ) -> None:
-    stream = system.declare("PARTITIONS 1", COLUMNS)
     content, complaint = REFUSED[name]
-    done = publish(stream, written(tmp_path / name, content))
+    done = publish(untouched, written(tmp_path / name, content))
     assert (done.code, done.said) == (1, None)
     assert name in done.stderr
     assert complaint in done.stderr
     assert "hint: " in done.stderr
-    assert sent(system, stream) == 0
+    assert sent(system, untouched) == 0
 
 
-def test_a_call_that_cannot_be_is_refused(system: IngestSystem, publish: Verb, tmp_path: Path) -> None:
-    stream = system.declare("PARTITIONS 1", COLUMNS)
-    assert publish(stream, tmp_path).code == 2
-    assert publish(stream, tmp_path / "nowhere.csv").code == 2
-    assert publish(stream, written(tmp_path / "rows.csv", CSV), "--format", "json").code == 2
-    assert sent(system, stream) == 0
+def test_a_call_that_cannot_be_is_refused(
+    system: IngestSystem, untouched: Stream, publish: Verb, tmp_path: Path
+) -> None:
+    assert publish(untouched, tmp_path).code == 2
+    assert publish(untouched, tmp_path / "nowhere.csv").code == 2
+    assert publish(untouched, written(tmp_path / "rows.csv", CSV), "--format", "json").code == 2
+    assert sent(system, untouched) == 0
 
 
 def test_a_sealed_or_unknown_stream_is_refused_before_anything_is_sent(

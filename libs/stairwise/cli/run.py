@@ -43,7 +43,7 @@ def _data(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...
     metavar="STREAM=FILE",
     multiple=True,
     callback=_data,
-    help="The rows of a stream or table: .jsonl, .csv (both also .gz and .zst) or .parquet; - is stdin, as JSON lines.",
+    help="The rows of a stream or table: .jsonl, .csv or .parquet, also .gz and .zst; - is stdin, as JSON lines.",
 )
 @click.option(
     "--engine",
@@ -119,6 +119,9 @@ def run(
         sink.close()
     if not quiet:
         _print_summary(summary)
+        for file, (count, first) in rejects.unkept.items():
+            text = f"{file}: {count:,} bad row{'s' if count > 1 else ''}; the first, number {first.number}: {first.message}"
+            click.echo(f"{text}\n  hint: --dlq FILE keeps all of them, with their reasons", err=True)
 
 
 def _run_on_spark(

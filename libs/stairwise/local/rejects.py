@@ -46,11 +46,13 @@ def bad_lines(stream: Stream, file: str, rejected: list[Rejected]) -> bytes:
 
 
 class Rejects:
-    """The files of late and bad rows, where there are any."""
+    """The files of late and bad rows, where there are any; of bad rows that no file keeps, the first of each source."""
 
     def __init__(self, late: BinaryIO | None, bad: BinaryIO | None) -> None:
         self._late = late
         self._bad = bad
+        self.unkept: dict[str, tuple[int, Rejected]] = {}
+        """By source: how many bad rows it has, and the first."""
 
     def take_late(self, stream: Stream, late: list[Late]) -> None:
         if self._late is not None:
@@ -58,8 +60,13 @@ class Rejects:
                 self._late.write(late_lines(stream, some))
 
     def take_bad(self, stream: Stream, file: str, rejected: list[Rejected]) -> None:
-        if self._bad is not None and rejected:
+        if not rejected:
+            return
+        if self._bad is not None:
             self._bad.write(bad_lines(stream, file, rejected))
+        else:
+            count, first = self.unkept.get(file, (0, rejected[0]))
+            self.unkept[file] = count + len(rejected), first
 
 
 def _quoted(text: str) -> str:

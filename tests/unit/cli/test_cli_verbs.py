@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from pathlib import Path
 
@@ -12,13 +11,15 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from stairwise.cli.demo import Names
+from stairwise.cli.file_rows import FileRows
 from stairwise.cli.main import VERBS, cli, main
 from stairwise.cli.prompt import is_complete
-from stairwise.cli.publish import _blocks, _paced
+from stairwise.cli.publish import _paced
 from stairwise.cli.session import Connection, connection_options
 from stairwise.cli.subscribe import Start
 from stairwise.client import Credentials
 from stairwise.cql.parser import parse_script
+from stairwise.schema import Column, Stream, Type
 
 
 @pytest.mark.parametrize(
@@ -83,9 +84,10 @@ def test_a_script_that_goes_on(script: str) -> None:
     assert not is_complete(script)
 
 
-def test_lines_are_published_as_they_are_without_empty_ones() -> None:
-    file = io.BytesIO(b'{"a": 1}\r\n\n  \nnot json\n{"b": 2}')
-    assert [line for block in _blocks(file) for line in block] == [b'{"a": 1}', b"not json", b'{"b": 2}']
+def test_lines_are_published_as_they_are_without_empty_ones(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(b'{"a": 1}\r\n\n  \nnot json\n{"b": 2}')
+    source = FileRows(Stream("s", (Column("a", Type.BIGINT),)), str(tmp_path / "rows.jsonl"))
+    assert [line for some in source.portions() for line in some] == [b'{"a": 1}', b"not json", b'{"b": 2}']
 
 
 def test_a_rate_is_kept() -> None:

@@ -70,6 +70,9 @@ def test_results_on_stdout_and_a_summary_on_stderr(stairwise: Program, files: tu
     assert done.stderr.splitlines() == [
         "s: 5 rows in, 3 on time, 1 late, 1 bad",
         "q1: 3 reports, 3 lines, 1 × division by zero",
+        f"{files[1]}: 1 bad row; the first, number 4: field 'ts': expected integer milliseconds or an RFC 3339 string "
+        'with its offset, got "then"',
+        "  hint: --dlq FILE keeps all of them, with their reasons",
     ]
 
 
