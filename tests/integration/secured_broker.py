@@ -1,4 +1,5 @@
-"""A broker that takes clients only by TLS with a certificate of theirs, and by SASL."""
+"""A broker that takes clients only by TLS with a certificate of theirs, and by SASL, and lets one of its users do what
+it is allowed to."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
 
 CERTIFICATES = Path(__file__).parents[1] / "certificates"
+FEEDER = "feeder"
+"""A user without rights of its own, with the same password."""
 USER, PASSWORD = "stairwise", 'open "sesame" \\o/'
 
 
@@ -27,7 +30,7 @@ class SecuredBroker:
     plain: str
     """The listener that asks for nothing."""
 
-    def variables(self, directory: Path, mechanism: str) -> dict[str, str]:
+    def variables(self, directory: Path, mechanism: str, user: str = USER) -> dict[str, str]:
         password = directory / "password"
         password.write_text(PASSWORD + "\n")
         return {
@@ -35,7 +38,7 @@ class SecuredBroker:
             "STAIRWISE_KAFKA_CA": str(CERTIFICATES / "ca.pem"),
             "STAIRWISE_KAFKA_CERT": str(CERTIFICATES / "client.pem"),
             "STAIRWISE_KAFKA_KEY": str(CERTIFICATES / "client.key"),
-            "STAIRWISE_KAFKA_USER": USER,
+            "STAIRWISE_KAFKA_USER": user,
             "STAIRWISE_KAFKA_PASSWORD_FILE": str(password),
             "STAIRWISE_KAFKA_MECHANISM": mechanism,
         }
@@ -51,7 +54,7 @@ def secured_broker(directory: Path, host: str = "127.0.0.1") -> Iterator[Secured
     running = launch(broker.part(), directory)
     try:
         await_healthy(running)
-        _add_user(broker.address)
+        _add_users(broker.address)
         yield SecuredBroker(f"{host}:{secured_port}", broker.address)
     finally:
         stop(running)
@@ -83,6 +86,10 @@ def _templates(original: Path, copy: Path, secured: str) -> Path:
         if name == "listener.security.protocol.map":
             line += ",SECURED:SASL_SSL"
         lines.append(line)
+    lines += [
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        f"super.users=User:ANONYMOUS;User:{USER}",
+    ]
     lines += [f"listener.name.secured.{name}={value}" for name, value in settings.items()]
     (copy / "server.properties").write_text("\n".join(lines) + "\n")
     return copy
@@ -94,9 +101,10 @@ def _quoted(text: str) -> str:
     return in_jaas.replace("\\", "\\\\")
 
 
-def _add_user(bootstrap: str) -> None:
+def _add_users(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        change = UserScramCredentialUpsertion(USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
-        for answer in admin.alter_user_scram_credentials([change]).values():
-            answer.result()
+    for user in (USER, FEEDER):
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
+            for answer in admin.alter_user_scram_credentials([change]).values():
+                answer.result()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import random
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 
+from services.ingest.rejects import format_of
+from stairwise.cli.file_rows import FileRows
+from stairwise.cli.publish import _sender
 from stairwise.client import Publisher, PublishError
+from stairwise.local.sources import Source
 from stairwise.platform import kafka, topics
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.messages import MessageDecoder
 from stairwise.streams.partition import partition_of
+from tests.integration import file_generator
 
 pytestmark = pytest.mark.jvm
 
@@ -37,6 +44,50 @@ def held(brokers: str, stream: Stream) -> dict[int, list[bytes]]:
     finally:
         consumer.close()
     return values
+
+
+@pytest.mark.parametrize("format_", file_generator.FORMATS)
+def test_ingest_reads_of_a_published_file_what_run_reads_of_it(broker, format_: str, tmp_path: Path) -> None:
+    """Generated files, through the topic and ingest's decoder: the same rows in order, the same reasons of bad ones."""
+    name = f"p{uuid.uuid4().hex[:8]}"
+    topics.ensure(kafka.admin(broker.bootstrap), {topics.incoming(name): 1})
+    consumer = kafka.consumer(broker.bootstrap, uuid.uuid4().hex, enable_partition_eof=True)
+    consumer.list_topics(topics.incoming(name), timeout=30)
+    good, start = 0, 0
+    for seed in range(40):
+        chance = random.Random(f"{format_} {seed}")
+        stream = file_generator.stream(chance, name)
+        path = tmp_path / f"{seed}.{format_}"
+        path.write_bytes(file_generator.file(chance, stream, format_))
+        names = [column.name for column in stream.columns]
+        chunks = list(Source(stream, str(path)).chunks())
+        rows = [row for chunk in chunks for row in chunk.rows.select(names).to_pylist()]
+        bad = [(b.code, b.field, b.message) for chunk in chunks for b in chunk.rejected]
+        publisher = Publisher(broker.bootstrap, stream)
+        source = FileRows(stream, str(path), format_)
+        send = _sender(publisher, source, chance.choice([None, "ndjson", "arrow"] if format_ == "jsonl" else [None]), 7)
+        for portion in source.portions():
+            send(portion)
+        publisher.flush()
+        place = TopicPartition(topics.incoming(name), 0, start)
+        messages = list(kafka.read_to_end(consumer, [place]))
+        start = messages[-1].offset() + 1
+        decoded = list(
+            MessageDecoder(stream).decode(
+                [message.value() for message in messages],
+                np.zeros(len(messages), np.int64),
+                lambda i, messages=messages: format_of(messages[i]),
+            )
+        )
+        found = [row for block in decoded for row in block.rows.select(names).to_pylist()]
+        reasons = [(b.reason.code, b.reason.field, b.reason.message) for block in decoded for b in block.bad]
+        assert repr(found) == repr(rows), f"seed {seed}"  # NaN is itself, and -0.0 is not 0.0
+        if format_ != "jsonl":
+            reasons = [(code, field, text.partition(": ")[2]) for code, field, text in reasons]
+        assert sorted(map(str, reasons)) == sorted(map(str, bad)), f"seed {seed}"
+        good += len(rows)
+    consumer.close()
+    assert good > 100
 
 
 def test_rows_and_lines_of_a_key_share_a_partition_in_order(broker, stream: Stream) -> None:

@@ -14,6 +14,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from stairwise.client import Client, Credentials
 from stairwise.errors import ConfigError, LimitError, PermissionDeniedError, UnauthenticatedError
@@ -22,7 +30,7 @@ from stairwise.platform.kafka_security import MECHANISMS
 from stairwise.system.health import probe
 from stairwise.system.parts import Check
 from stairwise.system.ports import free_ports
-from tests.integration.secured_broker import CERTIFICATES, SecuredBroker, secured_broker
+from tests.integration.secured_broker import CERTIFICATES, FEEDER, SecuredBroker, secured_broker
 from tests.unit.platform.secured_servers import entry
 
 pytestmark = pytest.mark.jvm
@@ -164,6 +172,44 @@ def test_each_statement_needs_its_scope(services: Services) -> None:
     done = [(e["principal"], e["what"]) for e in services.audited if e["outcome"] == "done"]
     assert done[0] == ("definer", {"script": create})
     assert done[-1][0] == "root"
+
+
+def test_a_publisher_says_what_kafka_lets_it_know(
+    services: Services, broker: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.plain})
+
+    def allow(kind: ResourceType, name: str, *operations: AclOperation) -> None:
+        rights = [
+            AclBinding(
+                kind, name, ResourcePatternType.LITERAL, f"User:{FEEDER}", "*", operation, AclPermissionType.ALLOW
+            )
+            for operation in operations
+        ]
+        for answer in admin.create_acls(rights).values():
+            answer.result()
+
+    with services.client("root") as root:
+        root.execute("CREATE STREAM fed (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 1")
+    allow(ResourceType.TOPIC, "in.fed", AclOperation.WRITE)
+    for name, value in broker.variables(tmp_path, "SCRAM-SHA-512", FEEDER).items():
+        monkeypatch.setenv(name, value)
+    with services.client("publisher") as client:
+        publisher = client.publisher("fed", tracked=True)
+        assert publisher.publish([{"ts": START, "v": 1}]) == 1
+        unknown = publisher.confirm(0)
+        assert (unknown.rows, unknown.taken, unknown.waiting) == (1, None, None)
+        assert "read the topics dlq.fed and late.fed, or describe the group stairwise-ingest" in str(unknown.untold)
+        for topic in ("dlq.fed", "late.fed"):
+            allow(ResourceType.TOPIC, topic, AclOperation.READ)
+        allow(ResourceType.GROUP, "stairwise-ingest", AclOperation.DESCRIBE)
+        publisher = client.publisher("fed", tracked=True)
+        publisher.publish([{"ts": START, "v": 1}])
+        known = publisher.confirm(0)
+        assert (known.rows, known.taken, known.waiting, known.untold) == (1, 0, 1, None)
+        assert client.publish("fed", [{"ts": START, "v": 1}]) == 1
+    with services.client("root") as root:
+        root.execute("DROP STREAM fed")
 
 
 def test_limits_count_queries_that_were_registered_before_a_restart(services: Services) -> None:

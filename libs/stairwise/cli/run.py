@@ -120,7 +120,8 @@ def run(
     if not quiet:
         _print_summary(summary)
         for file, (count, first) in rejects.unkept.items():
-            text = f"{file}: {count:,} bad row{'s' if count > 1 else ''}; the first, number {first.number}: {first.message}"
+            rows = "1 bad row" if count == 1 else f"{count:,} bad rows"
+            text = f"{file}: {rows}; the first, number {first.number}: {first.message}"
             click.echo(f"{text}\n  hint: --dlq FILE keeps all of them, with their reasons", err=True)
 
 

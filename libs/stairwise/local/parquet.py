@@ -68,11 +68,17 @@ class Parquet:
 
     def _chunk(self, batch: pa.RecordBatch) -> Chunk:
         def raw(row: int) -> dict[str, object]:
-            return {c.name: batch.column(c.name)[row].as_py() for c in self._columns}
+            return {c.name: _shown(batch.column(c.name)[row]) for c in self._columns}
 
         converted = {c.name: _converted(c, batch.column(c.name)) for c in self._columns}
         numbers = np.arange(batch.num_rows) + self.rows_read + 1
         return assembled(self._stream, converted, numbers, self._clock(), raw)
+
+
+def _shown(value: pa.Scalar) -> object:
+    """A value for people; Python has no nanoseconds."""
+    is_finer = pa.types.is_timestamp(value.type) and value.type.unit == "ns"
+    return (value.cast(pa.timestamp("us", value.type.tz), safe=False) if is_finer else value).as_py()
 
 
 def _can_be(wanted: Type, found: pa.DataType) -> bool:

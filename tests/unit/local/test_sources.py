@@ -130,6 +130,47 @@ def test_a_bad_line_of_csv_says_why(tmp_path: Path, line: bytes, code: Code, fie
     assert bad.raw
 
 
+def test_bad_lines_of_csv_say_where_they_stand_however_far_the_reader_is_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stairwise.local.csv.BLOCK", 64)
+    bad = {7: b"torn", 8: b"8,a,x,,", 20: b"torn", 21: b"torn", 40: b"40,a,,,", 60: b"torn"}
+    lines = [b"ts,k,x,d,b", *(bad.get(n, b"%d,a,%d,," % (n, n)) for n in range(2, 61))]
+    rows, rejected = read(written(tmp_path / "rows.csv", b"\n".join(lines)))
+    assert [row["x"] for row in rows] == [n for n in range(2, 61) if n not in bad]
+    assert [row.number for row in rejected] == sorted(bad)
+
+
+def test_a_file_that_breaks_off_is_an_error_whatever_its_format(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(ROWS * 1000, schema=STREAM.arrow_schema)
+    pq.write_table(table, tmp_path / "whole.parquet")
+    whole = (tmp_path / "whole.parquet").read_bytes()
+    broken = {
+        "footer.parquet": whole[:-9],
+        "page.parquet": whole[:300] + b"\xff" * 300 + whole[600:],
+        "packed.parquet.gz": gzip.compress(whole)[:-20],
+        "rows.csv.gz": gzip.compress(CSV)[:-9],
+    }
+    for name, content in broken.items():
+        with pytest.raises(ConfigError, match=f"{name} cannot be read"):
+            read(written(tmp_path / name, content))
+    assert len(read(written(tmp_path / "whole.parquet.gz", gzip.compress(whole)))[0]) == len(ROWS) * 1000
+
+
+def test_a_file_without_any_column_of_the_stream_is_an_error(tmp_path: Path) -> None:
+    lenient = Stream("s", (Column("a", Type.BIGINT),))
+    with pytest.raises(ConfigError, match="has no column of stream s: a"):
+        read(written(tmp_path / "rows.csv", b"x,y\n1,2\n"), lenient)
+
+
+def test_a_bad_row_of_parquet_is_shown_with_its_nanoseconds_cut_off(tmp_path: Path) -> None:
+    times = pa.array([1, 2_000_001], pa.timestamp("ns", "UTC"))
+    pq.write_table(pa.table({"ts": times, "x": [1, None]}), tmp_path / "rows.parquet")
+    rows, (bad,) = read(tmp_path / "rows.parquet")
+    assert [row["ts"] for row in rows] == [0]
+    assert bad.raw == '{"ts":"1970-01-01T00:00:00.002000Z","x":null}'
+
+
 def test_nulls_and_impossible_numbers_in_parquet_are_bad_rows(tmp_path: Path) -> None:
     table = pa.table({"ts": [1, 2, 3], "x": pa.array([1, None, 2**63], pa.uint64())})
     pq.write_table(table, tmp_path / "rows.parquet")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.schema import Column, Stream, Type
+from stairwise.streams import rejected
 from stairwise.streams.blocks import BLOCK_ROWS, Block
 from stairwise.streams.messages import ENOUGH_OBJECTS, UNLIKE, Format, MessageDecoder
 from stairwise.streams.rows import Code
@@ -121,6 +122,19 @@ def test_an_object_may_be_written_over_several_lines() -> None:
 
 def test_a_content_type_of_json_means_one_object() -> None:
     assert reasons([b'{"ts":1,"k":"a"}\n{"ts":2,"k":"a"}'], told=Format.JSON) == [(0, Code.MALFORMED, None, None)]
+
+
+def test_a_row_that_its_publisher_rejected_is_bad_for_the_reason_that_it_gives() -> None:
+    said = rejected.encode(Code.WRONG_TYPE, "n", 'a.csv, line 3: field "n"', "a,b,x")
+    told = [Format.REJECTED, None, Format.REJECTED]
+    values = [said, b'{"v": 1}', b'{"v": 2}'] * 1000
+    (block,) = MessageDecoder(LIVE).decode(values, np.zeros(len(values), np.int64), lambda i: told[i % 3])
+    assert block.rows.num_rows == 2000  # an object is a row, whatever its header says
+    assert len(block.bad) == 1000
+    bad = block.bad[0]
+    assert (bad.rows, bad.reason.code, bad.reason.field, bad.excerpt) == (1, Code.WRONG_TYPE, "n", b"a,b,x")
+    assert bad.reason.message == 'a.csv, line 3: field "n"'
+    assert reasons([b'["NO", null]'], LIVE, Format.REJECTED) == [(0, Code.MALFORMED, None, None)]
 
 
 def test_a_bad_line_is_bad_alone() -> None:
