@@ -9,9 +9,11 @@ from confluent_kafka import Message
 
 from stairwise.platform import telemetry, topics
 from stairwise.platform.batches import Headers
+from stairwise.platform.topics import WHOLE
 from stairwise.schema import Stream
 from stairwise.streams.blocks import Bad
 from stairwise.streams.messages import CONTENT_TYPE, Format
+from stairwise.streams.rows import Code
 
 LATE = "LATE"
 _UNSAID = (None, Format.REJECTED.value.encode())
@@ -57,6 +59,8 @@ def _reject(
         ("rows", b"%d" % rows),
         ("size", b"%d" % len(value)),
     ]
+    if excerpt is None or code == Code.TOO_LARGE.name:
+        headers.append((WHOLE, b"1"))
     headers += [(name, text) for name, text in message.headers() or () if name == CONTENT_TYPE and text not in _UNSAID]
     return Outgoing(topic, value if excerpt is None else excerpt, headers, rows, key=message.key())
 

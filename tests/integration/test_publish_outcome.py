@@ -295,6 +295,9 @@ def test_a_publisher_confirms_its_own_rows_and_no_others(system: IngestSystem, c
     confirmed = first.confirm()
     assert (confirmed.rows, confirmed.taken, confirmed.dead) == (7, 0, 7)
     assert "field 'ts'" in (confirmed.reason or "")
+    first.publish(pa.table({"ts": [START + 100] * 8, "n": pa.array([*range(7), None], pa.int8())}))
+    confirmed = first.confirm()
+    assert (confirmed.rows, confirmed.taken, confirmed.dead) == (8, 7, 1)
     with pytest.raises(PublishError, match="does not keep track"):
         client.publisher(stream.name).confirm()
 

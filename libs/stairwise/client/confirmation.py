@@ -21,15 +21,14 @@ from stairwise.client.deliveries import Deliveries
 from stairwise.errors import StairwiseError
 from stairwise.platform import kafka, topics
 from stairwise.schema import Stream
-from stairwise.streams.rows import Code
 from stairwise.system.lag import INGEST_GROUP
 
 PATIENCE = 30.0
 """How long ingest may take without getting any further, in seconds, unless told otherwise."""
 EVERY = 0.05
 TIMEOUT = 10.0
-DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}) | kafka.ABSENT
-"""What Kafka answers those who may not look; of a topic that may not be described it says that there is none."""
+DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED})
+"""What Kafka answers those who may not look."""
 
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())
@@ -100,20 +99,19 @@ class Aftermath:
             if self._denied is not None:
                 return Confirmation(deliveries.rows, judged, untold=self._denied)
             ends = {topic: self._ends(topic) for topic in self._rejecting}
-            refused = list(self._refused(onlooker, deliveries, places, ends))
+            refused = dict.fromkeys(self._rejecting, 0)
+            first: DeadLetter | None = None
+            for topic, rows, letter in self._refused(onlooker, deliveries, places, ends):
+                refused[topic] += rows
+                first = letter if first is None else min(first, letter, key=_order)
             if judged == deliveries.rows:
                 self._starts = ends
         except KafkaException as error:
             return Confirmation(deliveries.rows, judged, untold=self._denial(error))
         finally:
             onlooker.close()
-        late, dead = (sum(rows for topic, rows, _ in refused if topic == kind) for kind in self._kinds)
-        first = min((letter for _, _, letter in refused), key=_order, default=None)
+        late, dead = (refused.get(of(self._stream.name), 0) for of in (topics.late, topics.dead))
         return Confirmation(deliveries.rows, judged, late, dead, None if first is None else first.reason)
-
-    @property
-    def _kinds(self) -> tuple[str, str]:
-        return topics.late(self._stream.name), topics.dead(self._stream.name)
 
     def _awaited(self, onlooker: Consumer, deliveries: Deliveries, patience: float) -> dict[int, int]:
         """Up to where ingest has judged each partition. The onlooker has its group's name, and never joins it."""
@@ -127,11 +125,11 @@ class Aftermath:
                 if error.args[0].code() in DENIED or time.monotonic() > deadline:
                     raise
             else:
-                judged = deliveries.rows_below(places)
-                if judged == deliveries.rows or time.monotonic() > deadline:
+                reached = sum(places.values())  # those of others before ours count: ingest goes on
+                if deliveries.rows_below(places) == deliveries.rows or time.monotonic() > deadline:
                     return places
-                if judged > best:
-                    best, deadline = judged, time.monotonic() + patience
+                if reached > best:
+                    best, deadline = reached, time.monotonic() + patience
             time.sleep(EVERY)
 
     def _refused(
@@ -157,7 +155,7 @@ class Aftermath:
             letter = DeadLetter.of(message)
             of_message = deliveries.rows_at(letter.partition, letter.offset)
             if of_message and letter.offset < places[letter.partition]:
-                yield message.topic(), _rows(letter, of_message), letter
+                yield message.topic(), of_message if letter.of_all else letter.rows, letter
 
     def _await_readable(self, topic: str, ends: list[int]) -> None:
         """Wait until everything below the ends can be read: a commit does not reach all partitions at once."""
@@ -169,7 +167,15 @@ class Aftermath:
             time.sleep(EVERY)
 
     def _ends(self, topic: str) -> list[int]:
-        return topics.ends(self._admin, topic, self._stream.partitions)
+        """Where a topic ends; one that was made a moment ago may not be known everywhere yet."""
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                return topics.ends(self._admin, topic, self._stream.partitions)
+            except KafkaException as error:
+                if error.args[0].code() not in kafka.ABSENT or time.monotonic() > deadline:
+                    raise
+            time.sleep(EVERY)
 
     def _denial(self, error: KafkaException) -> str:
         """Why it cannot be known; anything but a right that is missing is an error."""
@@ -180,12 +186,6 @@ class Aftermath:
             ) from error
         topics_ = " and ".join(self._rejecting)
         return f"Kafka does not let you read the topics {topics_}, or describe the group {INGEST_GROUP}"
-
-
-def _rows(letter: DeadLetter, of_message: int) -> int:
-    """How many rows a letter is about: of a message that was refused as a whole, all."""
-    is_all = letter.code == Code.TOO_LARGE.name or len(letter.value) == letter.size
-    return of_message if is_all else letter.rows
 
 
 def _order(letter: DeadLetter) -> tuple[int, int, int]:

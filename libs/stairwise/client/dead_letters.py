@@ -41,6 +41,8 @@ class DeadLetter:
     value: bytes
     content_type: bytes | None
     key: bytes | None = None
+    of_all: bool = False
+    """Is it about all rows of its message? ``rows`` does not know how many these are."""
 
     @property
     def is_whole(self) -> bool:
@@ -63,6 +65,7 @@ class DeadLetter:
             message.value() or b"",
             headers.get(CONTENT_TYPE),
             message.key(),
+            topics.WHOLE in headers,
         )
 
 

@@ -46,6 +46,8 @@ PACKED = {"compression.type": "lz4"}
 """Whatever the producer chose: lz4 makes at most 255 bytes of one, where others make thousands."""
 AS_WRITTEN = {"compression.type": "producer"}
 """Ingest packs batches itself; a broker that unpacked them to look inside would do it for nothing."""
+WHOLE = "whole"
+"""The header of a late or dead message that is all of what came, however many rows that were."""
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
