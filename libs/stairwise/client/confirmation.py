@@ -82,7 +82,7 @@ class Aftermath:
         self._denied: str | None = None
         try:
             for topic in self._rejecting:
-                self._admin.list_topics(topic, timeout=TIMEOUT)  # without, the first question may take 3 s
+                self._find(topic)
             self._starts = {topic: self._ends(topic) for topic in self._rejecting}
         except KafkaException as error:
             self._denied = self._denial(error)
@@ -166,16 +166,19 @@ class Aftermath:
                 return
             time.sleep(EVERY)
 
-    def _ends(self, topic: str) -> list[int]:
-        """Where a topic ends; one that was made a moment ago may not be known everywhere yet."""
+    def _find(self, topic: str) -> None:
+        """Make sure that the topic is there and may be seen; one that was made a moment ago may not be known yet.
+
+        Without it, the first question where the topic ends may take 3 s.
+        """
         deadline = time.monotonic() + TIMEOUT
-        while True:
-            try:
-                return topics.ends(self._admin, topic, self._stream.partitions)
-            except KafkaException as error:
-                if error.args[0].code() not in kafka.ABSENT or time.monotonic() > deadline:
-                    raise
+        while (error := self._admin.list_topics(topic, timeout=TIMEOUT).topics[topic].error) is not None:
+            if error.code() not in kafka.ABSENT or time.monotonic() > deadline:
+                raise KafkaException(error)
             time.sleep(EVERY)
+
+    def _ends(self, topic: str) -> list[int]:
+        return topics.ends(self._admin, topic, self._stream.partitions)
 
     def _denial(self, error: KafkaException) -> str:
         """Why it cannot be known; anything but a right that is missing is an error."""
