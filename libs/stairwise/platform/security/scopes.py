@@ -2,7 +2,7 @@
 
 | scope | allows |
 |---|---|
-| read | listing and explaining, subscribing, snapshots, lookups |
+| read | listing, explaining and status, subscribing, snapshots, lookups |
 | define | creating and dropping streams and queries; sealing |
 | publish | listing streams, and sealing them: what a publisher asks the registry. The rows go to Kafka, which decides |
 | admin | everything, without limits |
@@ -57,6 +57,7 @@ METHODS: Mapping[str, Rule] = {
     f"{_REGISTRY}/ListStreams": _any_of(Scope.READ, Scope.DEFINE, Scope.PUBLISH),
     f"{_REGISTRY}/ListQueries": _any_of(Scope.READ, Scope.DEFINE),
     f"{_REGISTRY}/Explain": _any_of(Scope.READ, Scope.DEFINE),
+    f"{_REGISTRY}/Status": _any_of(Scope.READ, Scope.DEFINE),
     f"{_RESULTS}/Subscribe": _any_of(Scope.READ),
     f"{_RESULTS}/Snapshot": _any_of(Scope.READ),
     f"{_LOOKUPS}/Owners": _any_of(Scope.READ),
