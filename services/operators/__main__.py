@@ -8,13 +8,14 @@ import time
 from typing import Any
 
 from services.operators import measures, pipeline
+from services.operators.position import Position
 from stairwise.platform import process
 from stairwise.platform.config import Settings
 from stairwise.platform.server import Server
 
 log = logging.getLogger("services.operators")
 
-MEASURE_EVERY = 2.0
+MEASURE_EVERY = 1.0
 """How often Spark's reports of progress are taken, in seconds; Spark keeps as many as can come in between."""
 STOP_WITHIN = 5.0
 """How long to wait for the end of a micro-batch when told to stop, in seconds."""
@@ -27,16 +28,21 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     query = pipeline.start(spark, settings)
     progress = measures.Progress()
     measures.watch(progress, spark.sparkContext._jvm, pipeline.checkpoint(settings))
+    position = Position(settings.brokers)
     server.ready()
     measured = time.monotonic()
     while not stopping.wait(0.2):
         if time.monotonic() - measured >= MEASURE_EVERY:
             measured = time.monotonic()
             progress.take(query._jsq.recentProgress())
+            position.say(progress.taken)
         if not query.isActive:
             log.error("the streaming query ended: %s", query.exception())
             raise SystemExit(1)
     _await_batch(query)
+    progress.take(query._jsq.recentProgress())
+    position.say(progress.taken)
+    position.close()
     query.stop()
     spark.stop()
     server.stop()

@@ -50,6 +50,12 @@ class Progress:
             if phase != "triggerExecution":
                 _phases.add(milliseconds / 1000, {"phase": phase})
 
+    @property
+    def taken(self) -> dict[str, Mapping[str, int]]:
+        """The offsets behind the last micro-batch, by topic and partition."""
+        ends = (_offsets(source.get("endOffset")) for source in self._last.get("sources", []))
+        return {topic: partitions for source in ends for topic, partitions in source.items()}
+
     def lags(self, _: CallbackOptions) -> Iterable[Observation]:
         """What each stream had in ``s.*`` beyond the last micro-batch."""
         behind: dict[str, int] = {}

@@ -15,7 +15,7 @@ from stairwise.v1 import registry_pb2_grpc
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
-    registry = Registry(settings.brokers)
+    registry = Registry(settings.brokers, settings.scrape)
     measures.watch(lambda: registry.catalogue)
     servicer = RegistryServicer(registry, Access(settings.security))
     server = Server(

@@ -16,6 +16,8 @@ broker has deleted what stood before it, there is none to tell.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stairwise.errors import ConfigError
@@ -29,21 +31,46 @@ _TIMEOUT = 10.0
 """How long to wait for the broker, in seconds."""
 
 
+class _Beginning(NamedTuple):
+    """Where a query takes effect: it reports above the one, and alone sees rows above the other."""
+
+    after: Instant
+    horizon: Instant
+
+
 class Horizons:
     """Horizons of registered queries."""
 
     def __init__(self, brokers: str) -> None:
         self._brokers = brokers
         self._found: dict[str, Instant] = {}
+        self._beginnings: dict[str, _Beginning] = {}
 
     def of(self, registered: Registered) -> Instant | None:
         """DAWN where the query sees every row; None where it is not in effect yet or nobody can know any more."""
         if registered.identity not in self._found:
-            horizon = self._look_up(registered) if registered.shared is None else self._told(registered)
+            if registered.shared is None:
+                beginning = self._beginning(registered)
+                horizon = None if beginning is None else beginning.horizon
+            else:
+                horizon = self._told(registered)
             if horizon is None:
                 return None
             self._found[registered.identity] = horizon
         return self._found[registered.identity]
+
+    def joined(self, registered: Registered) -> Instant | None:
+        """The watermark above which the query reports, M above; None as of ``of``."""
+        beginning = self._beginning(registered)
+        return None if beginning is None else beginning.after
+
+    def _beginning(self, registered: Registered) -> _Beginning | None:
+        if registered.identity not in self._beginnings:
+            beginning = self._look_up(registered)
+            if beginning is None:
+                return None
+            self._beginnings[registered.identity] = beginning
+        return self._beginnings[registered.identity]
 
     def _told(self, registered: Registered) -> Instant | None:
         consumer = kafka.consumer(self._brokers, "stairwise-windows-horizons", enable_partition_eof=True)
@@ -54,7 +81,7 @@ class Horizons:
         life = told.get(registered.identity.encode())
         return None if life is None else LifeRecord.decode(life).horizon
 
-    def _look_up(self, registered: Registered) -> Instant | None:
+    def _look_up(self, registered: Registered) -> _Beginning | None:
         streams = [s for s in registered.query.streams if not s.is_table]
         read = [(s, p) for s in registered.query.streams for p in range(s.partitions)]
         consumer = kafka.consumer(
@@ -69,7 +96,7 @@ class Horizons:
             return None
         latest = max(headers.followed(streams) if stream.is_table else headers.previous for stream, headers in known)
         seen = [headers.seen_before(stream) for stream, headers in known if not stream.is_table]
-        return latest if latest == DAWN else max(latest + 1, *seen)
+        return _Beginning(latest, latest if latest == DAWN else max(latest + 1, *seen))
 
 
 def _place(stream: Stream, partition: int) -> TopicPartition:

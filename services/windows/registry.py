@@ -10,19 +10,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 
 from services.windows.draft import Drafted, draft, drafting, records_of
 from services.windows.horizons import Horizons
 from services.windows.permissions import Caller
+from services.windows.positions import Positions
 from stairwise.cql import ast, script
 from stairwise.cql.parser import parse_script
-from stairwise.errors import ConfigError, ConflictError
+from stairwise.errors import ConfigError, ConflictError, NotFoundError
 from stairwise.platform import kafka, telemetry, topics
 from stairwise.platform.plans import Catalogue, PlanReader
+from stairwise.platform.standing import Standing
+from stairwise.platform.waiting import Cause, Waiting, waiting
 from stairwise.schema import Stream
 from stairwise.sharing.explain import horizon_line
 from stairwise.v1 import plans_pb2
@@ -33,6 +37,7 @@ COLLECT = 0.1
 """For how long single changes are collected, in seconds."""
 
 ANYONE = Caller()
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 _versions = telemetry.meter.create_counter("stairwise.windows.versions", "{version}", "plan versions written")
 
@@ -48,7 +53,7 @@ class _Collection:
 
 
 class Registry:
-    def __init__(self, brokers: str) -> None:
+    def __init__(self, brokers: str, scrape: Mapping[str, str] = NOWHERE) -> None:
         self._admin = kafka.admin(brokers)
         topics.ensure(self._admin, {topics.PLANS: 1}, topics.FOREVER)
         topics.ensure(self._admin, {topics.LIVES: 1}, topics.COMPACTED)
@@ -57,6 +62,7 @@ class Registry:
         self._plans = PlanReader(brokers)
         self._plans.read_to_end()
         self._horizons = Horizons(brokers)
+        self._positions = Positions(brokers, scrape)
         self._lock = threading.Lock()
         self._draft = drafting(self._plans.log.newest)
         self._owners = _owners(self._plans.log.newest)
@@ -67,6 +73,7 @@ class Registry:
     def close(self) -> None:
         """Let go of Kafka: nothing can be asked or written any more."""
         self._plans.close()
+        self._positions.close()
         self._producer.close()
         del self._admin  # it has no close of its own, and goes on looking for its broker as long as it is there
 
@@ -77,6 +84,22 @@ class Registry:
 
     def at(self, version: int) -> Catalogue:
         return self._plans.log.at(version)
+
+    def standing(self) -> Standing:
+        """Where all streams stand. Takes no part in what is drafted: whoever declares something is not held up."""
+        return self._positions.of(self.catalogue.streams.values())
+
+    def waiting(self, query: str) -> tuple[Standing, Waiting]:
+        """Where the streams of a query stand, and what it waits for."""
+        registered = self.catalogue.queries.get(query)
+        if registered is None:
+            raise NotFoundError("query", query, self.catalogue.queries)
+        standing = self._positions.of(registered.query.streams)
+        found = waiting(registered.query, registered.version, standing)
+        if found.cause in (Cause.OPERATORS, Cause.PARTITION_BEHIND, Cause.EVENT_TIME):
+            joined = self._horizons.joined(registered)
+            found = waiting(registered.query, registered.version, standing, joined)
+        return standing, found
 
     def execute(self, script: str, caller: Caller = ANYONE) -> tuple[list[Drafted], int]:
         """Carry out a script: what each statement did, and the version that says so (0 if nothing changed)."""
@@ -95,14 +118,19 @@ class Registry:
             collection.written.wait()
             if collection.failure is not None:
                 raise collection.failure
-        return [self._with_horizon(each) for each in drafted], collection.version if collection is not None else 0
+        return [self._as_it_runs(each) for each in drafted], collection.version if collection is not None else 0
 
-    def _with_horizon(self, drafted: Drafted) -> Drafted:
-        """What was explained of a running query, with how far back it sees."""
+    def _as_it_runs(self, drafted: Drafted) -> Drafted:
+        """What was explained of a running query, with how far back it sees and what it waits for."""
         registered = self.catalogue.queries.get(drafted.explained)
         if registered is None:
             return drafted
-        return replace(drafted, explanation=f"{drafted.explanation}\n{horizon_line(self._horizons.of(registered))}")
+        lines = [drafted.explanation, horizon_line(self._horizons.of(registered))]
+        try:
+            lines.append(f"now: {self.waiting(drafted.explained)[1].sentence}")
+        except ConfigError as error:
+            lines.append(f"now: {error}")
+        return replace(drafted, explanation="\n".join(lines))
 
     def _take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
         """Draft the statements and make their topics; what is refused leaves the draft as it was."""

@@ -8,6 +8,7 @@ import grpc
 
 from services.windows.permissions import Caller
 from services.windows.registry import Registry
+from services.windows.status import status_to_proto
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.errors import StairwiseError
@@ -68,6 +69,12 @@ class RegistryServicer(registry_pb2_grpc.RegistryServicer):
         target = request.text or _quoted(request.query)
         drafted, _ = self._registry.execute(f"EXPLAIN {target}", self._caller(context))
         return pb.ExplainResponse(explanation=drafted[0].explanation)
+
+    def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusResponse:
+        if request.query:
+            standing, found = self._registry.waiting(request.query)
+            return status_to_proto(standing, self._registry.catalogue.sealed, found)
+        return status_to_proto(self._registry.standing(), self._registry.catalogue.sealed)
 
     def _caller(self, context: grpc.ServicerContext) -> Caller:
         principal = self._access.caller(context)

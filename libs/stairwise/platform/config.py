@@ -24,6 +24,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_REPORT_BYTES | the largest report of a shard that operators publishes | 536870912 |
 | STAIRWISE_PIECE_BYTES | how much of a report one message of ``results`` holds at the most | 4194304 |
 | STAIRWISE_METRICS | where Prometheus scrapes this service, ``host:port``; ``none``: nowhere | none |
+| STAIRWISE_SCRAPE | metrics pages, ``part=host:port,...``, by which windows knows what queries wait for | none |
 | STAIRWISE_LOG | DEBUG, INFO, WARNING or ERROR | INFO |
 | STAIRWISE_SPARK_MASTER | Spark's master | local[2] |
 | STAIRWISE_SPARK_UI | port of Spark's own page; 0 or ``none``: off | off |
@@ -71,7 +72,7 @@ Of everyone who speaks Kafka, read by ``kafka_security``:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stairwise.errors import ConfigError
@@ -120,6 +121,7 @@ class Settings:
     report_bytes: int = 512 << 20
     piece_bytes: int = 4 << 20
     metrics: str | None = None
+    scrape: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "INFO"
     spark_master: str = "local[2]"
     spark_ui_port: int | None = None
@@ -168,6 +170,7 @@ class Settings:
                 environ, "STAIRWISE_PIECE_BYTES", cls.piece_bytes, lowest=1024, highest=cls.piece_bytes
             ),
             metrics=variables.optional_address(environ, "STAIRWISE_METRICS"),
+            scrape=variables.named_addresses(environ, "STAIRWISE_SCRAPE"),
             log_level=variables.choice(environ, "STAIRWISE_LOG", cls.log_level, LOG_LEVELS),
             spark_master=variables.text(environ, "STAIRWISE_SPARK_MASTER", cls.spark_master),
             spark_ui_port=variables.optional_port(environ, "STAIRWISE_SPARK_UI"),

@@ -133,7 +133,8 @@ def _asked(question: Callable[[float], Answer], passing: Set[int], timeout: floa
 
 
 def _dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.replace("_", "."): value for name, value in settings.items()}
+    """As librdkafka spells them; callbacks are the Python client's own."""
+    return {name if callable(value) else name.replace("_", "."): value for name, value in settings.items()}
 
 
 def headers_of(message: Message) -> dict[str, bytes]:

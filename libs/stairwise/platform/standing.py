@@ -116,6 +116,7 @@ class Standing:
     """The streams as they were at a moment of the clock."""
 
     clock: Instant
-    streams: Mapping[Stream, StreamStanding]
+    streams: Mapping[str, StreamStanding]
+    """By the topic of their batches."""
     absent: frozenset[str] = field(default_factory=frozenset)
     """Which of ingest and operators did not answer."""

@@ -45,6 +45,22 @@ def addresses(environ: Mapping[str, str], name: str, default: str) -> str:
     return ",".join(servers)
 
 
+def named_addresses(environ: Mapping[str, str], name: str) -> Mapping[str, str]:
+    """Some of ``name=host:port``, joined by commas; none by default."""
+    value = text(environ, name, "")
+    found = {}
+    for each in value.split(",") if value else ():
+        part, _, where = each.strip().partition("=")
+        try:
+            usable = bool(part) and host_and_port(where)[1] > 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise wrong(name, value, "a list of part=host:port joined by commas, such as ingest=127.0.0.1:7173")
+        found[part] = where
+    return found
+
+
 def integer(environ: Mapping[str, str], name: str, default: int, *, lowest: int, highest: int) -> int:
     value = text(environ, name, str(default))
     if not (value.isascii() and value.isdigit() and lowest <= int(value) <= highest):

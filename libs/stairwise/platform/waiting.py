@@ -1,14 +1,14 @@
 """What a query waits for, as one sentence and as data. The first of these that holds is told:
 
-    a stream that ingest has set aside             volumes waits for trades, which ingest has set aside: ...
-    its streams' end                               volumes is over: trades is sealed and every report was made
-    ingest, to begin with it                       volumes waits for ingest: trades partition 3 has not taken it up yet
-    operators, with a report that is due           volumes waits for operators: 14,403 batches behind, about 40 s
-    ingest, with rows for the slowest partition    volumes waits for ingest: 120,000 messages of trades behind
-    a stream, or a partition, without a row        volumes waits for trades partition 3: no row yet (...)
-    a partition behind the others                  volumes waits for trades partition 3: its watermark ... is 40 s behind
-    its first report, as it joined late            volumes joined at 12:00:07, first report at 12:01:00 (...)
-    event time                                     volumes waits for event time: next report at ..., trades stands at ...
+a stream that ingest has set aside             volumes waits for trades, which ingest has set aside: ...
+its streams' end                               volumes is over: trades is sealed and every report was made
+ingest, to begin with it                       volumes waits for ingest: trades partition 3 has not taken it up yet
+operators, with a report that is due           volumes waits for operators: 14,403 batches behind, about 40 s
+ingest, with rows for the slowest partition    volumes waits for ingest: 120,000 messages of trades behind
+a stream, or a partition, without a row        volumes waits for trades partition 3: no row yet (...)
+a partition behind the others                  volumes waits for trades partition 3: its watermark ... is 40 s behind
+its first report, as it joined late            volumes joined at 12:00:07, first report at 12:01:00 (...)
+event time                                     volumes waits for event time: next report at ..., trades stands at ...
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from stairwise.cql.query import Query, inputs
+from stairwise.platform import topics
 from stairwise.platform.standing import PartitionStanding, Standing, StreamStanding
 from stairwise.schema import DAWN, DUSK, Duration, Instant, Stream
 from stairwise.windows.schedule import next_report, report_grids
@@ -109,7 +110,7 @@ class _Case:
 
     @property
     def _all(self) -> list[StreamStanding]:
-        return [self.standing.streams[stream] for stream in self.query.streams]
+        return [self.standing.streams[topics.sequenced(stream)] for stream in self.query.streams]
 
     @property
     def _streams(self) -> list[StreamStanding]:
@@ -161,7 +162,9 @@ class _Case:
             for number, partition in enumerate(stream.partitions):
                 if partition.version < self.version and not partition.is_sealed:
                     name = stream.stream.name
-                    text = f"waits for ingest{self._absent('ingest')}: {name} partition {number} has not taken it up yet"
+                    text = (
+                        f"waits for ingest{self._absent('ingest')}: {name} partition {number} has not taken it up yet"
+                    )
                     yield self._say(Cause.STARTING, text, stream=name, partition=number)
 
     def _operators(self) -> Iterator[Waiting]:

@@ -43,6 +43,9 @@ PORT_OPTIONS: Mapping[str, str] = {
 }
 """What to type to choose a port: the service ``windows`` is known to users as the registry."""
 
+SCRAPED = ("ingest", "operators")
+"""The parts whose metrics tell the registry what queries wait for."""
+
 OPERATORS_PATIENCE = 240.0
 """Spark has a JVM and a session to start before its first batch."""
 
@@ -160,6 +163,7 @@ class Layout:
             "STAIRWISE_DIR": str(self.directory),
             "STAIRWISE_LISTEN": self._address(name),
             "STAIRWISE_METRICS": self._address(f"{name}_metrics"),
+            "STAIRWISE_SCRAPE": ",".join(f"{part}={self._address(f'{part}_metrics')}" for part in SCRAPED),
             "STAIRWISE_REGISTRY": addresses.registry,
             "STAIRWISE_RESULTS": addresses.results,
             "STAIRWISE_LOOKUPS": addresses.lookups,

@@ -9,6 +9,7 @@ import pytest
 from services.ingest.state import State
 from stairwise.cql.query import Query
 from stairwise.cql.script import Catalogue
+from stairwise.platform import topics
 from stairwise.platform.standing import PartitionStanding, Standing, StreamStanding, Written
 from stairwise.platform.waiting import Cause, Waiting, duration, held_back, moment, waiting
 from stairwise.schema import DAWN, DUSK
@@ -48,7 +49,7 @@ def told(
 ) -> Waiting:
     asked = query(select, options, len(partitions))
     by_name = {"trades": partitions, "quotes": others or partitions, "companies": (at(0),)}
-    streams = {s: StreamStanding(s, by_name[s.name], failed) for s in asked.streams}
+    streams = {topics.sequenced(s): StreamStanding(s, by_name[s.name], failed) for s in asked.streams}
     return waiting(asked, 3, Standing(NOON + 60_000, streams, frozenset({absent})), joined)
 
 
@@ -176,7 +177,8 @@ def test_a_query_that_a_partition_has_not_taken_up() -> None:
 def test_updates_of_a_table_that_are_not_read_are_waited_for() -> None:
     select = "SELECT t.ticker, c.name FROM trades [TUMBLE 1 MINUTE] t JOIN companies c ON t.ticker = c.ticker"
     asked = query(select, partitions=1)
-    streams = {s: StreamStanding(s, (at(5, unread=4) if s.is_table else at(5),)) for s in asked.streams}
+    stands = [StreamStanding(s, (at(5, unread=4) if s.is_table else at(5),)) for s in asked.streams]
+    streams = {topics.sequenced(each.stream): each for each in stands}
     assert waiting(asked, 3, Standing(NOON, streams)).sentence == (
         "volumes waits for ingest: 4 messages of companies behind"
     )
@@ -208,7 +210,14 @@ def test_a_position_is_read_as_ingest_writes_it() -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "words"),
-    [(0, "0 s"), (400, "0.4 s"), (42_999, "42 s"), (200_000, "3 min 20 s"), (18_720_000, "5 h 12 min"), (9 * 10**7, "1 d 1 h")],
+    [
+        (0, "0 s"),
+        (400, "0.4 s"),
+        (42_999, "42 s"),
+        (200_000, "3 min 20 s"),
+        (18_720_000, "5 h 12 min"),
+        (9 * 10**7, "1 d 1 h"),
+    ],
 )
 def test_how_long(milliseconds: int, words: str) -> None:
     assert duration(milliseconds) == words
