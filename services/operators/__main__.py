@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from services.operators import measures, pipeline
-from services.operators.position import Position
+from services.operators.position import SaidPosition
 from stairwise.platform import process
 from stairwise.platform.config import Settings
 from stairwise.platform.server import Server
@@ -28,7 +28,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     query = pipeline.start(spark, settings)
     progress = measures.Progress()
     measures.watch(progress, spark.sparkContext._jvm, pipeline.checkpoint(settings))
-    position = Position(settings.brokers)
+    position = SaidPosition(settings.brokers)
     server.ready()
     measured = time.monotonic()
     while not stopping.wait(0.2):

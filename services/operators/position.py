@@ -1,7 +1,8 @@
 """How far operators have taken ``s.*``, said on Kafka as the committed offsets of a group, after each micro-batch.
 
 Spark keeps its position in the checkpoint alone. Said here as well, whoever can read Kafka (the registry, Kafka's own
-tools) sees how far operators are behind, also while a micro-batch takes long or nobody answers. Nothing resumes from it.
+tools) sees how far operators are behind, also while a micro-batch takes long or nobody answers. Nothing resumes from
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from stairwise.platform.standing import OPERATORS_GROUP
 log = logging.getLogger(__name__)
 
 
-class Position:
+class SaidPosition:
     """Says what has changed since it was said last; what Kafka did not take is said again."""
 
     def __init__(self, brokers: str) -> None:

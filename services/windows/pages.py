@@ -16,7 +16,7 @@ ROWS, FAILED = "stairwise_ingest_rows_total", "stairwise_ingest_stream_failed"
 
 
 @dataclass(frozen=True)
-class Told:
+class Scraped:
     absent: frozenset[str] = frozenset()
     """Parts whose page does not come."""
     late: Mapping[str, int] = field(default_factory=dict)
@@ -28,14 +28,14 @@ class Told:
     """Has ingest told?"""
 
 
-def read(pages: Mapping[str, str]) -> Told:
+def read(pages: Mapping[str, str]) -> Scraped:
     """Ask all pages at once; they are given by part, as ``host:port``."""
     if not pages:
-        return Told()
+        return Scraped()
     with ThreadPoolExecutor(len(pages)) as threads:
         texts = dict(zip(pages, threads.map(_text, pages.values()), strict=True))
     absent = frozenset(part for part, text in texts.items() if text is None)
-    return _told(absent, texts.get("ingest"))
+    return _scraped(absent, texts.get("ingest"))
 
 
 def _text(address: str) -> str | None:
@@ -48,9 +48,9 @@ def _text(address: str) -> str | None:
     return text
 
 
-def _told(absent: frozenset[str], ingest: str | None) -> Told:
+def _scraped(absent: frozenset[str], ingest: str | None) -> Scraped:
     if ingest is None:
-        return Told(absent)
+        return Scraped(absent)
     late: dict[str, int] = {}
     dead: dict[str, int] = {}
     failed: dict[str, str] = {}
@@ -62,7 +62,7 @@ def _told(absent: frozenset[str], ingest: str | None) -> Told:
             late[stream] = int(sample.value)
         elif sample.labels.get("outcome") == "dead":
             dead[stream] = int(sample.value)
-    return Told(absent, late, dead, failed, counts=True)
+    return Scraped(absent, late, dead, failed, counts=True)
 
 
 def _samples(page: str) -> Iterator[Sample]:

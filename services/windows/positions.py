@@ -4,8 +4,8 @@
     3  ends of s.*                         4  what operators have committed
     5  of partitions that operators have not taken to their end, the first message that they have not
 
-Asked in this order, a partition never looks further behind than it is, and operators never further ahead. A look is good
-for a second for whoever asks next.
+Asked in this order, a partition never looks further behind than it is, and operators never further ahead. A look is
+good for a second for whoever asks next.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Positions:
         self._clock: Instant = 0
         self._looked = float("-inf")
         self._known: dict[str, StreamStanding] = {}
-        self._told = pages.Told()
+        self._told = pages.Scraped()
 
     def close(self) -> None:
         for consumer in (self._ingest, self._operators, self._reader):

@@ -11,9 +11,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from stairwise.cli.live import LiveAnswer
 from stairwise.cli.prompt import scripts
 from stairwise.cli.session import Connection, connected, connection_options
-from stairwise.cli.subscribe import show_table
+from stairwise.cli.subscribe import show_live
 from stairwise.client import Client, QueryInfo, StreamInfo
 from stairwise.client.request import From
 from stairwise.cql import ast
@@ -115,7 +116,7 @@ def _show(client: Client, query: str, from_: From) -> None:
     click.echo("Ctrl-C ends it")
     with client.subscribe(query, from_) as subscription:
         try:
-            show_table(subscription, None)
+            show_live(client, subscription, LiveAnswer(query))
         except KeyboardInterrupt:
             click.echo()
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from stairwise.cli.live import LiveAnswer
 from stairwise.cli.plot import Plot
 from stairwise.cli.session import Connection, complete_query, connected, connection_options
-from stairwise.client import Subscription
+from stairwise.cli.waiting import Lines, watched, words
+from stairwise.client import Client, Subscription
 from stairwise.client.request import From
 from stairwise.cql.literals import parse_timestamp
+from stairwise.errors import StairwiseError
 from stairwise.operators.lines import json_lines, to_bytes
+from stairwise.platform.waiting import Waiting
 
 
 class Start(click.ParamType):
@@ -53,9 +57,16 @@ class Start(click.ParamType):
     metavar="[COLUMN]",
     help="Draw a column over time, a line for each group; the first that is a number if none is named.",
 )
+@click.option("--quiet", "-q", is_flag=True, help="Do not say what the query waits for while nothing comes.")
 @connection_options
 def subscribe(
-    query: str, from_: From, limit: int | None, format_: str | None, plot: str | None, connection: Connection
+    query: str,
+    from_: From,
+    limit: int | None,
+    format_: str | None,
+    plot: str | None,
+    quiet: bool,
+    connection: Connection,
 ) -> None:
     """Show the results of QUERY as they become final: a live table, or JSON lines in a pipe.
 
@@ -64,49 +75,73 @@ def subscribe(
     stairwise subscribe volumes --plot volume
     stairwise subscribe volumes --limit 10 | jq .row
 
-    It ends when the query's streams are sealed or the query is dropped, after --limit, or on Ctrl-C.
+    It ends when the query's streams are sealed or the query is dropped, after --limit, or on Ctrl-C. When nothing comes
+    for some seconds, it says on stderr what the query waits for.
     """
     with connected(connection) as client, client.subscribe(query, from_) as subscription:
         try:
             if plot is not None:
-                show_live(subscription, Plot(query, plot or None), limit)
+                show_live(client, subscription, Plot(query, plot or None), limit, quiet=quiet)
             elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
-                show_table(subscription, limit)
+                show_live(client, subscription, LiveAnswer(query), limit, quiet=quiet)
             else:
-                print_lines(subscription, limit)
+                print_lines(client, subscription, limit, quiet=quiet)
         except KeyboardInterrupt:
             return
 
 
-def print_lines(subscription: Subscription, limit: int | None) -> None:
+def print_lines(client: Client, subscription: Subscription, limit: int | None, *, quiet: bool = False) -> None:
     """One JSON object per change, as everywhere; each report is flushed as it comes."""
     left = limit
-    for update in subscription:
-        lines = json_lines(update.query, update.emission())[:left]
-        sys.stdout.buffer.write(to_bytes(lines))
-        sys.stdout.buffer.flush()
-        if left is not None:
-            left -= len(lines)
-            if left == 0:
-                return
+    with watched(client, subscription, None if quiet else Lines()) as updates:
+        for update in updates:
+            lines = json_lines(update.query, update.emission())[:left]
+            sys.stdout.buffer.write(to_bytes(lines))
+            sys.stdout.buffer.flush()
+            if left is not None:
+                left -= len(lines)
+                if left == 0:
+                    return
 
 
-def show_table(subscription: Subscription, limit: int | None) -> None:
-    """The latest answer, drawn anew with each report."""
-    show_live(subscription, LiveAnswer(subscription.query), limit)
+class _Noted:
+    """A picture, and below it what the next report waits for."""
+
+    def __init__(self, picture: LiveAnswer | Plot) -> None:
+        self.note = ""
+        self._picture = picture
+
+    def __rich__(self) -> Group:
+        return Group(self._picture, *([Text(self.note, style="dim")] if self.note else []))
 
 
-def show_live(subscription: Subscription, picture: LiveAnswer | Plot, limit: int | None) -> None:
+def show_live(
+    client: Client,
+    subscription: Subscription,
+    picture: LiveAnswer | Plot,
+    limit: int | None = None,
+    *,
+    quiet: bool = False,
+) -> None:
     """A picture that takes in each report; where there is no terminal, only as it was at the end."""
-    console, shown = Console(), 0
-    with Live(picture, console=console, auto_refresh=False, vertical_overflow="crop") as live:
+    console, shown, noted = Console(), 0, _Noted(picture)
+    is_drawn = console.is_terminal and not console.is_dumb_terminal
+    with Live(noted, console=console, auto_refresh=False, vertical_overflow="crop") as live:
+
+        def note(heard: Waiting | StairwiseError) -> None:
+            noted.note = words(heard)
+            live.refresh()
+
         if console.is_terminal:
             live.refresh()
-        for update in subscription:
-            picture.apply(update, subscription.emit)
-            if console.is_terminal:
-                live.refresh()
-            shown += len(update.changes)
-            if limit is not None and shown >= limit:
-                break
+        with watched(client, subscription, None if quiet else note if is_drawn else Lines()) as updates:
+            for update in updates:
+                picture.apply(update, subscription.emit)
+                noted.note = ""
+                if console.is_terminal:
+                    live.refresh()
+                shown += len(update.changes)
+                if limit is not None and shown >= limit:
+                    break
+        noted.note = ""
     console.print(f"ended: {subscription.end}" if subscription.end else "", style="dim")

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from stairwise.client.addresses import located
 from stairwise.client.aio_subscription import AsyncSubscription
-from stairwise.client.client import CHANNEL_OPTIONS, TIMEOUT
+from stairwise.client.client import CHANNEL_OPTIONS, STATUS_TIMEOUT, TIMEOUT
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import TIMEOUT as LOOKUP_TIMEOUT
 from stairwise.client.lookups import Answer, AsyncLookupsClient, Many
@@ -30,6 +30,7 @@ from stairwise.client.publisher import Publisher, publishable
 from stairwise.client.receiver import Receiver
 from stairwise.client.reports import Pages
 from stairwise.client.request import Encoding, From, Where
+from stairwise.client.status import Status
 from stairwise.client.update import Row, Update
 from stairwise.platform.channels import NONE, Credentials, aio_channel
 from stairwise.platform.status import from_rpc_error
@@ -91,6 +92,11 @@ class AsyncClient:
     async def queries(self) -> list[QueryInfo]:
         answer = await self._ask_registry("ListQueries", registry_pb2.ListQueriesRequest())
         return [QueryInfo.from_proto(q) for q in answer.queries]
+
+    async def status(self, query: str = "", *, timeout: float = STATUS_TIMEOUT) -> Status:
+        """Where all streams stand; of a query, its own, and what it waits for."""
+        request = registry_pb2.StatusRequest(query=query)
+        return Status.from_proto(await _ask(self._registry.Status, request, self.addresses.registry, timeout))
 
     def subscribe(
         self,
@@ -169,8 +175,8 @@ class AsyncClient:
         return await _ask(getattr(self._registry, method), request, self.addresses.registry)
 
 
-async def _ask(method: Callable[..., Awaitable[Any]], request: Any, address: str) -> Any:
+async def _ask(method: Callable[..., Awaitable[Any]], request: Any, address: str, timeout: float = TIMEOUT) -> Any:
     try:
-        return await method(request, timeout=TIMEOUT)
+        return await method(request, timeout=timeout)
     except grpc.RpcError as error:
         raise from_rpc_error(error, address) from error

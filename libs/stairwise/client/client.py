@@ -19,6 +19,7 @@ from stairwise.client.publisher import Publisher, publishable
 from stairwise.client.receiver import Receiver
 from stairwise.client.reports import Pages
 from stairwise.client.request import Encoding, From, Where
+from stairwise.client.status import Status
 from stairwise.client.subscription import Subscription
 from stairwise.client.update import Row, Update
 from stairwise.platform.channels import NONE, Credentials, channel
@@ -30,6 +31,8 @@ from stairwise.v1 import registry_pb2, registry_pb2_grpc, results_pb2_grpc
 
 TIMEOUT = 60.0
 """How long a call that gives one answer may take, in seconds."""
+STATUS_TIMEOUT = 10.0
+"""How long one may take that tells how the system does, in seconds."""
 
 CHANNEL_OPTIONS = [
     ("grpc.enable_http_proxy", 0),
@@ -106,6 +109,11 @@ class Client:
         request = registry_pb2.ExplainRequest(text=query) if is_text else registry_pb2.ExplainRequest(query=query)
         explanation: str = self._ask_registry("Explain", request).explanation
         return explanation
+
+    def status(self, query: str = "", *, timeout: float = STATUS_TIMEOUT) -> Status:
+        """Where all streams stand; of a query, its own, and what it waits for."""
+        request = registry_pb2.StatusRequest(query=query)
+        return Status.from_proto(_ask(self._registry.Status, request, self.addresses.registry, timeout))
 
     def subscribe(
         self,
@@ -190,8 +198,8 @@ class Client:
         return _ask(getattr(self._registry, method), request, self.addresses.registry)
 
 
-def _ask(method: Callable[..., Any], request: Any, address: str) -> Any:
+def _ask(method: Callable[..., Any], request: Any, address: str, timeout: float = TIMEOUT) -> Any:
     try:
-        return method(request, timeout=TIMEOUT)
+        return method(request, timeout=timeout)
     except grpc.RpcError as error:
         raise from_rpc_error(error, address) from error

@@ -1,14 +1,16 @@
 """What a query waits for, as one sentence and as data. The first of these that holds is told:
 
-a stream that ingest has set aside             volumes waits for trades, which ingest has set aside: ...
-its streams' end                               volumes is over: trades is sealed and every report was made
-ingest, to begin with it                       volumes waits for ingest: trades partition 3 has not taken it up yet
-operators, with a report that is due           volumes waits for operators: 14,403 batches behind, about 40 s
-ingest, with rows for the slowest partition    volumes waits for ingest: 120,000 messages of trades behind
-a stream, or a partition, without a row        volumes waits for trades partition 3: no row yet (...)
-a partition behind the others                  volumes waits for trades partition 3: its watermark ... is 40 s behind
-its first report, as it joined late            volumes joined at 12:00:07, first report at 12:01:00 (...)
-event time                                     volumes waits for event time: next report at ..., trades stands at ...
+    a stream that ingest has set aside             volumes waits for trades, which ingest has set aside: ...
+    its streams' end                               volumes is over: trades is sealed and every report was made
+    ingest, to begin with it                       volumes waits for ingest: trades partition 3 has not taken it up yet
+    operators, with a report that is due           volumes waits for operators: 14,403 batches behind, about 40 s
+    ingest, with rows for the slowest partition    volumes waits for ingest: 120,000 messages of trades behind
+    a stream, or a partition, without a row        volumes waits for trades partition 3: no row yet (...)
+    a partition behind the others                  volumes waits for trades partition 3: its watermark ... is 40 s ...
+    its first report, as it joined late            volumes joined at 12:00:07, first report at 12:01:00 (...)
+    event time                                     volumes waits for event time: next report at ..., the watermark ...
+
+The words go by what is so at the moment that was looked at, not by what is expected to come.
 """
 
 from __future__ import annotations
@@ -213,8 +215,8 @@ class _Case:
         number = None if stream.furthest < due else _number_at(stream, mark)
         where, remedy = (name, "") if number is None else (f"{name} partition {number}", _remedy(stream.stream))
         text = (
-            f"waits for {where}: its watermark {moment(mark, self.standing.clock)} is {duration(furthest - mark)} behind"
-            f" the others, next report at {moment(due, self.standing.clock)}{remedy}"
+            f"waits for {where}: its watermark {moment(mark, self.standing.clock)} is {duration(furthest - mark)}"
+            f" behind the others, next report at {moment(due, self.standing.clock)}{remedy}"
         )
         more = {"watermark": mark, "next_report": due, "behind_ms": furthest - mark}
         yield self._say(Cause.PARTITION_BEHIND, text, stream=name, partition=number, **more)

@@ -75,8 +75,8 @@ def test_a_stream_without_any_row() -> None:
 def test_a_partition_behind_the_others_is_told_with_its_watermark_and_how_far() -> None:
     answer = told(at(50), at(90))
     assert answer.sentence == (
-        "volumes waits for trades partition 0: its watermark 12:00:50 is 40 s behind the others, next report at 12:01:00"
-        " (ALTER STREAM trades SET IDLE AFTER 10 SECONDS would let time go on without it)"
+        "volumes waits for trades partition 0: its watermark 12:00:50 is 40 s behind the others,"
+        " next report at 12:01:00 (ALTER STREAM trades SET IDLE AFTER 10 SECONDS would let time go on without it)"
     )
     assert (answer.cause, answer.watermark, answer.behind_ms) == (Cause.PARTITION_BEHIND, NOON + 50_000, 40_000)
 
