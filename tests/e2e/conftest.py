@@ -135,12 +135,13 @@ class System:
         out = self.ok("subscribe", query, "--from", "earliest", *options, within=within)
         return [json.loads(line) for line in out.splitlines()]
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([*STAIRWISE, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True)
+    def start(self, *arguments: str, stderr: int | None = None) -> subprocess.Popen[str]:
+        command = [*STAIRWISE, *arguments]
+        return subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
     def parts(self) -> dict[str, dict[str, Any]]:
         out = self.run("status", "--format", "jsonl").stdout
-        return {part["part"]: part for part in map(json.loads, out.splitlines())}
+        return {part["part"]: part for part in map(json.loads, out.splitlines()) if "part" in part}
 
     def await_ingest(self) -> None:
         """Wait until everything that was published has been read."""

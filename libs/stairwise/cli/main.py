@@ -13,7 +13,7 @@ from stairwise.errors import StairwiseError
 VERBS = {
     "up": "stairwise.cli.up:up",
     "down": "stairwise.cli.up:down",
-    "status": "stairwise.cli.up:status",
+    "status": "stairwise.cli.status:status",
     "run": "stairwise.cli.run:run",
     "sql": "stairwise.cli.sql:sql",
     "publish": "stairwise.cli.publish:publish",

@@ -1,4 +1,4 @@
-"""`stairwise up`, `down` and `status`: the whole system on this machine."""
+"""`stairwise up` and `down`: the whole system on this machine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from stairwise.platform.config import Settings
 from stairwise.system import state
@@ -23,8 +19,7 @@ from stairwise.system.layout import PORT_OPTIONS, PORTS
 from stairwise.system.progress import Display, display_on
 from stairwise.system.shutdown import stop_system
 from stairwise.system.startup import Prepared, Wishes, log_to_file, prepare, supervise
-from stairwise.system.state import NotRunningError, SystemState
-from stairwise.system.status import PartStatus, ask_all
+from stairwise.system.state import SystemState
 
 PORT = click.IntRange(1, 65535)
 
@@ -164,46 +159,3 @@ def down(directory: Path | None) -> None:
         click.echo(f"nothing is running in {chosen}" + ("" if chosen.exists() else ": there is no such directory"))
     for part in stopped:
         click.echo(f"stopped {part.part} (process {part.pid})")
-
-
-@click.command()
-@directory_option
-@click.option("--format", "format_", type=click.Choice(["table", "jsonl"]), help="[default: table on a terminal]")
-def status(directory: Path | None, format_: str | None) -> None:
-    """Show each part: its health, process, restarts, address, metrics, lag. Exit code 1 if one is not healthy."""
-    chosen = state.directory_of(directory, os.environ)
-    current = state.read(chosen)
-    if current is None or not current.is_running:
-        raise NotRunningError(chosen, current)
-    rows = ask_all(current)
-    if (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
-        Console().print(_table(rows))
-    else:
-        for row in rows:
-            click.echo(msgspec.json.encode(asdict(row)))
-    sys.exit(0 if all(row.is_healthy for row in rows) else 1)
-
-
-def _table(rows: list[PartStatus]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("part", "health", "pid", "up", "restarts", "address", "metrics", "lag", ""):
-        table.add_column(heading, justify="right" if heading in ("pid", "up", "restarts", "lag") else "left")
-    for row in rows:
-        style = "green" if row.is_healthy else "red"
-        page = row.metrics and row.metrics[row.metrics.rindex(":") :]  # the host is the address's
-        cells = (row.pid, _duration(row.uptime_seconds), row.restarts, row.address, page, row.lag)
-        shown = ("-" if cell is None else str(cell) for cell in cells)
-        table.add_row(row.part, f"[{style}]{row.health}[/]", *shown, row.reason)
-    return table
-
-
-def _duration(seconds: float | None) -> str | None:
-    """A running time as people say it: 42 s, 3 min 20 s, 5 h 12 min."""
-    if seconds is None:
-        return None
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,40 +1,62 @@
-"""How far a consumer group is behind: what waits between its committed offsets and the topics' ends."""
+"""How far parts are behind: what waits between their groups' committed offsets and the topics' ends."""
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+import re
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from stairwise.platform.kafka import committed
+from stairwise.platform.standing import INGEST_GROUP, OPERATORS_GROUP
+from stairwise.platform.topics import SEQUENCED_PATTERN
 from stairwise.system.health import admin_client, quiet
 
-INGEST_GROUP = "stairwise-ingest"
-INPUT_PREFIX = "in."
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "ingest": (INGEST_GROUP, r"in\..+"),
+    "operators": (OPERATORS_GROUP, SEQUENCED_PATTERN),
+}
+"""By part, its group and the pattern of the topics that it reads."""
 
 
-def group_lag(brokers: str, group: str, prefix: str, timeout: float) -> int:
-    """The sum of end offset − committed offset over all partitions of the topics that begin with ``prefix``.
+def group_lags(brokers: str, timeout: float) -> dict[str, int]:
+    """By part, the sum of end offset − committed offset over all partitions of the topics that it reads.
 
     Of a partition for which the group has committed nothing yet, everything that is there waits. Raises
     KafkaException if the broker doesn't answer in time.
     """
     admin = admin_client(brokers)
     topics = admin.list_topics(timeout=timeout).topics
-    partitions = [
-        TopicPartition(name, number)
-        for name, topic in topics.items()
-        if name.startswith(prefix)
-        for number in topic.partitions
-    ]
+    return {
+        part: _lag(
+            admin,
+            brokers,
+            group,
+            [TopicPartition(n, p) for n, t in topics.items() if re.fullmatch(pattern, n) for p in t.partitions],
+            timeout,
+        )
+        for part, (group, pattern) in GROUPS.items()
+    }
+
+
+def _lag(admin: AdminClient, brokers: str, group: str, partitions: list[TopicPartition], timeout: float) -> int:
     if not partitions:
         return 0
-    ends = admin.list_offsets({p: OffsetSpec.latest() for p in partitions}, request_timeout=timeout)
-    beginnings = admin.list_offsets({p: OffsetSpec.earliest() for p in partitions}, request_timeout=timeout)
-    lag = 0
-    for partition in _committed(brokers, group, partitions, timeout):
-        beginning = beginnings[partition].result().offset
-        lag += max(0, ends[partition].result().offset - max(beginning, partition.offset))
-    return lag
+    ends = _offsets(admin, partitions, OffsetSpec.latest(), timeout)
+    positions = {(p.topic, p.partition): p.offset for p in _committed(brokers, group, partitions, timeout)}
+    unknown = [p for p in partitions if positions[p.topic, p.partition] < 0]
+    positions |= _offsets(admin, unknown, OffsetSpec.earliest(), timeout) if unknown else {}
+    return sum(max(0, end - positions[key]) for key, end in ends.items())
+
+
+def _offsets(
+    admin: AdminClient, partitions: list[TopicPartition], which: OffsetSpec, timeout: float
+) -> dict[tuple[str, int], int]:
+    answers = admin.list_offsets(
+        dict.fromkeys(partitions, which), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout
+    )
+    return {(p.topic, p.partition): answer.result().offset for p, answer in answers.items()}
 
 
 def _committed(brokers: str, group: str, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from stairwise.system import health
-from stairwise.system.lag import INGEST_GROUP, INPUT_PREFIX, group_lag
+from stairwise.system.lag import group_lags
 from stairwise.system.state import PartState, SystemState
 
 TIMEOUT = 3.0
@@ -20,7 +20,11 @@ LAG_TIMEOUT = 15.0
 
 @dataclass(frozen=True)
 class PartStatus:
-    """One line of ``stairwise status``. ``lag`` is in events; ``metrics`` is a page for Prometheus; None: no such."""
+    """A part in ``stairwise status``. ``metrics`` is a page for Prometheus; None: no such.
+
+    ``lag`` is in messages: of ``in.*`` those that ingest has not written, of ``s.*`` those that operators have not
+    taken. ``lag_seconds`` is about how long the part needs, or has needed already, to catch up.
+    """
 
     part: str
     health: str
@@ -30,6 +34,7 @@ class PartStatus:
     address: str
     metrics: str | None
     lag: int | None
+    lag_seconds: float | None
     reason: str
 
     @property
@@ -49,7 +54,7 @@ def ask_all(state: SystemState) -> list[PartStatus]:
 
 def _lags(state: SystemState) -> Mapping[str, int]:
     try:
-        return {"ingest": group_lag(state.addresses.brokers, INGEST_GROUP, INPUT_PREFIX, LAG_TIMEOUT)}
+        return group_lags(state.addresses.brokers, LAG_TIMEOUT)
     except KafkaException:
         return {}  # the broker went away in between: its own line tells at the next call
 
@@ -67,5 +72,6 @@ def _status(part: PartState, answer: health.Health, lag: int | None) -> PartStat
         address=part.check.address,
         metrics=part.metrics,
         lag=lag,
+        lag_seconds=None if lag is None or lag else 0.0,
         reason="" if alive and answer.healthy else reason or "not running",
     )
