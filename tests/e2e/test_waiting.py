@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from typing import Any
 
 import pytest
 
+from stairwise.system.processes import session_members
 from tests.e2e.conftest import System, wait_for
 from tests.e2e.test_flow import START, declare, trade
 
@@ -75,9 +75,10 @@ def test_operators_that_stand_still_are_shown_behind_and_waited_for(system: Syst
     system.sql("CREATE QUERY still_n AS SELECT COUNT(*) AS n FROM still [TUMBLE 10 SECONDS]")
     system.publish("still", [trade(1, "A", 1)])
     wait_for(lambda: system.parts()["operators"]["lag"] == 0, "operators have taken everything")
-    group = os.getpgid(system.parts()["operators"]["pid"])
-    os.killpg(group, signal.SIGSTOP)
+    processes = list(session_members(system.parts()["operators"]["pid"]))
     try:
+        for process in processes:
+            process.signal(signal.SIGSTOP)
         system.publish("still", [trade(s, "A", 1) for s in range(2, 31)])
         waits = "now: still_n waits for operators, which does not answer: "
         wait_for(lambda: told(system, "still_n").startswith(waits), "operators are named")
@@ -86,5 +87,6 @@ def test_operators_that_stand_still_are_shown_behind_and_waited_for(system: Syst
         assert "behind" in operators["reason"] or operators["health"] == "unhealthy"
         assert streams(system)["still"]["untaken"] > 0
     finally:
-        os.killpg(group, signal.SIGCONT)
+        for process in processes:
+            process.signal(signal.SIGCONT)
     wait_for(lambda: system.parts()["operators"]["lag"] == 0, "operators have caught up")

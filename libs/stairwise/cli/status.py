@@ -121,7 +121,7 @@ def _streams(lines: Sequence[StreamLine], clock: Instant) -> Table:
     for line in lines:
         of = line.status
         rate = None if line.rows_per_second is None else f"{line.rows_per_second:,.0f}"
-        mark = None if of.watermark is None else moment(of.watermark, clock)
+        mark = None if of.watermark is None else moment(of.watermark // 1000 * 1000, clock)
         behind = None if line.behind_clock_ms is None else _ahead_or_behind(line.behind_clock_ms)
         counts = (None if count is None else f"{count:,}" for count in (of.rows, of.late, of.dead))
         table.add_row(of.name, *map(_cell, (rate, *counts, mark, behind, f"{of.unread:,}")))
@@ -139,7 +139,7 @@ def _remarks(said: Iterator[tuple[str, str]]) -> Iterator[Text]:
 
 def _table(*headings: tuple[str, ...]) -> Table:
     """A table whose columns are left and right by turns of groups."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for number, group in enumerate(headings):
         for heading in group:
             table.add_column(heading, justify="right" if number % 2 else "left", overflow="fold")

@@ -59,9 +59,8 @@ def test_nothing_is_cut_off_at_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
     together = "".join(text.split())
-    for whole in ("127.0.0.1:", "65223", "unhealthy", "1234567", "14,403", "12,345,678", "2026-01-30", "11:59:59.999"):
+    for whole in ("127.0.0.1:65123", ":65223", "unhealthy", "1234567", "14,403", "12,345,678", "2026-01-30"):
         assert whole in together
-    assert "65123" in together
     assert reason in " ".join(text.split())
     assert text.count("s") >= 60
 
@@ -104,9 +103,8 @@ def test_a_stream_has_its_rate_and_how_far_its_time_is_behind() -> None:
 
 
 def test_what_a_stream_waits_for_stands_below_the_table() -> None:
-    assert "trades: partition 3: no row yet\n" in shown(
-        seen(stream=replace(STREAM, waits_for="partition 3: no row yet"))
-    )
+    text = shown(seen(stream=replace(STREAM, waits_for="partition 3: no row yet")))
+    assert "trades: partition 3: no row yet\n" in text
 
 
 def test_sealed_streams_are_counted_and_not_listed() -> None:

@@ -121,5 +121,6 @@ def test_status_shows_a_part_that_does_not_run_and_why(machine: Path, capsys: py
     assert code == 1
     assert out == (
         '{"part":"results","health":"unhealthy","pid":null,"uptime_seconds":null,"restarts":4,'
-        f'"address":"{address}","metrics":null,"lag":null,"lag_seconds":null,"reason":"restarting: exited with code 1"}}\n'
+        f'"address":"{address}","metrics":null,"lag":null,"lag_seconds":null,'
+        '"reason":"restarting: exited with code 1"}\n'
     )
