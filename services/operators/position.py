@@ -25,6 +25,7 @@ class SaidPosition:
     def __init__(self, brokers: str) -> None:
         self._consumer = kafka.consumer(brokers, OPERATORS_GROUP, on_commit=self._committed)
         self._said: dict[tuple[str, int], int] = {}
+        self._is_refused = False
 
     def say(self, taken: Mapping[str, Mapping[str, int]]) -> None:
         """The offsets behind the last micro-batch, by topic and partition. Does not wait for Kafka."""
@@ -43,5 +44,7 @@ class SaidPosition:
 
     def _committed(self, error: Any, _: object) -> None:
         if error is not None:
-            log.warning("the position of operators is not told: %s", error)
             self._said = {}
+            if not self._is_refused:
+                log.warning("the position of operators cannot be said, and is tried again: %s", error)
+        self._is_refused = error is not None

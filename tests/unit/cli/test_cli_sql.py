@@ -41,6 +41,11 @@ class Play(registry_pb2_grpc.RegistryServicer, results_pb2_grpc.ResultsServicer)
     def Explain(self, request: registry_pb2.ExplainRequest, _: grpc.ServicerContext) -> registry_pb2.ExplainResponse:
         return registry_pb2.ExplainResponse(explanation=f"the plan of {request.query}")
 
+    def Status(self, request: registry_pb2.StatusRequest, _: grpc.ServicerContext) -> registry_pb2.StatusResponse:
+        said = f"{request.query} waits for t partition 3"
+        waiting = registry_pb2.Waiting(cause=registry_pb2.Waiting.CAUSE_EMPTY_PARTITION, sentence=said)
+        return registry_pb2.StatusResponse(waiting=waiting)
+
     def Subscribe(self, _: pb.SubscribeRequest, context: grpc.ServicerContext) -> Iterator[pb.SubscribeResponse]:
         yield from (HEADER, update(10_000, ("the-only-key", 5)), progress(10_000))
         while context.is_active() and not self.ending.wait(0.02):
@@ -69,6 +74,7 @@ def test_a_select_streams_until_ctrl_c_and_is_dropped(play: tuple[Play, str], tm
         terminal.type("SELECT k, COUNT(*) AS n FROM t [NOW] GROUP BY k;\n")
         terminal.expect("Ctrl-C ends it")
         terminal.expect("the-only-key")
+        terminal.expect("q7 waits for t partition 3")
         terminal.interrupt("q7 is dropped")
         terminal.expect("stairwise> ")
         terminal.type("\\explain volumes\n")
