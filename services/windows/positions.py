@@ -5,7 +5,8 @@
     5  of partitions that operators have not taken to their end, the first message that they have not
 
 Asked in this order, a partition never looks further behind than it is, and operators never further ahead. A look is
-good for a second for whoever asks next.
+good for a second for whoever asks next, and covers what others have asked for lately: however many ask, Kafka is asked
+about once a second.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from stairwise.schema import DAWN, DUSK, Instant, Stream
 TIMEOUT = 3.0
 """How long Kafka may take for a question, in seconds."""
 GOOD_FOR = 0.8
-"""For how long a look is given to others, in seconds."""
+"""For how long a look, or that it failed, is given to others, in seconds."""
+LATELY = 5.0
+"""For how long streams are looked at after somebody has asked for them, in seconds."""
 PEEK = 1.0
 """How long to wait for messages that operators have not taken, in seconds."""
 MOST_PEEKED = 256
@@ -61,6 +64,9 @@ class Positions:
         self._clock: Instant = 0
         self._looked = float("-inf")
         self._known: dict[str, StreamStanding] = {}
+        self._failure: ConfigError | None = None
+        self._asked: dict[str, tuple[Stream, float]] = {}
+        """The streams that were asked for, and when."""
         self._told = pages.Scraped()
 
     def close(self) -> None:
@@ -70,22 +76,40 @@ class Positions:
     def of(self, streams: Iterable[Stream]) -> Standing:
         """Where these streams stand; raises ``ConfigError`` where Kafka does not tell in time."""
         wanted = {topics.sequenced(stream): stream for stream in streams}
-        with self._lock:
-            fresh = time.monotonic() - self._looked < GOOD_FOR
-            if not (fresh and wanted.keys() <= self._known.keys()):
-                self._look(list(wanted.values()))
+        if not self._lock.acquire(timeout=TIMEOUT):  # or the threads of the registry would all come to wait here
+            raise ConfigError("Kafka has not yet told others where the streams stand", hint="is the broker up?")
+        try:
+            is_fresh = time.monotonic() - self._looked < GOOD_FOR
+            if not (is_fresh and (self._failure is not None or wanted.keys() <= self._known.keys())):
+                self._look(wanted)
+            if self._failure is not None:
+                raise self._failure
             return Standing(self._clock, {topic: self._known[topic] for topic in wanted}, self._told.absent)
+        finally:
+            self._lock.release()
 
-    def _look(self, streams: Sequence[Stream]) -> None:
+    def _look(self, wanted: Mapping[str, Stream]) -> None:
+        now = time.monotonic()
+        asked = {topic: (stream, now) for topic, stream in wanted.items()}
+        lately = {topic: before for topic, before in self._asked.items() if now - before[1] < LATELY}
         self._told = pages.read(self._scrape)
         self._clock = int(time.time() * 1000)
-        try:
-            stood = self._stand(streams)
-        except KafkaException as error:
-            raise ConfigError(
-                f"Kafka does not tell where the streams stand: {error.args[0].str()}", hint="is the broker up?"
-            ) from error
-        self._known = {topics.sequenced(each.stream): each for each in stood}
+        self._failure = None
+        for self._asked in (lately | asked, asked):  # those of others may have been dropped meanwhile
+            try:
+                stood = self._stand([stream for stream, _ in self._asked.values()])
+                self._known = {topics.sequenced(each.stream): each for each in stood}
+                break
+            except KafkaException as error:
+                is_absent = error.args[0].code() in kafka.ABSENT
+                if is_absent and self._asked is not asked:
+                    continue
+                said = f"Kafka does not tell where the streams stand: {error.args[0].str()}"
+                failure = ConfigError(said, hint="is the broker up?")
+                if is_absent:
+                    raise failure from error  # which concerns nobody else
+                self._failure = failure
+                break
         self._looked = time.monotonic()
 
     def _stand(self, streams: Sequence[Stream]) -> list[StreamStanding]:

@@ -22,6 +22,7 @@ from stairwise.client.confirmation import Confirmation, PublishError
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import Answer, Many
 from stairwise.client.publisher import Publisher
+from stairwise.client.status import Status, StreamStatus
 from stairwise.client.subscription import Subscription
 from stairwise.client.update import Change, Update
 from stairwise.platform.channels import Credentials
@@ -39,7 +40,9 @@ __all__ = [
     "Publisher",
     "QueryInfo",
     "StatementResult",
+    "Status",
     "StreamInfo",
+    "StreamStatus",
     "Subscription",
     "Update",
 ]
