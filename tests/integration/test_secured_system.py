@@ -199,7 +199,7 @@ def test_a_publisher_says_what_kafka_lets_it_know(
         assert publisher.publish([{"ts": START, "v": 1}]) == 1
         unknown = publisher.confirm(0)
         assert (unknown.rows, unknown.taken, unknown.waiting) == (1, None, None)
-        assert "read the topics dlq.fed and late.fed, or describe the group stairwise-ingest" in str(unknown.untold)
+        assert "read the topics dlq.fed and late.fed, and describe the group stairwise-ingest" in str(unknown.untold)
         for topic in ("dlq.fed", "late.fed"):
             allow(ResourceType.TOPIC, topic, AclOperation.READ)
         allow(ResourceType.GROUP, "stairwise-ingest", AclOperation.DESCRIBE)

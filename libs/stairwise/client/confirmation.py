@@ -27,6 +27,8 @@ PATIENCE = 30.0
 """How long ingest may take without getting any further, in seconds, unless told otherwise."""
 EVERY = 0.05
 TIMEOUT = 10.0
+ATTEMPT = 2.0
+"""How long a single question may take, of those that are asked again."""
 DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED})
 """What Kafka answers those who may not look."""
 
@@ -85,7 +87,10 @@ class Aftermath:
                 self._find(topic)
             self._starts = {topic: self._ends(topic) for topic in self._rejecting}
         except KafkaException as error:
-            self._denied = self._denial(error)
+            if error.args[0].code() not in DENIED:
+                hint = "is it up? `stairwise status` tells"
+                raise PublishError(f"Kafka at {brokers} does not answer: {error.args[0].str()}", hint=hint) from error
+            self._denied = self._unknown(error)
 
     def confirm(self, deliveries: Deliveries, patience: float) -> Confirmation:
         """Wait until ingest has judged all that was delivered, or for ``patience`` seconds without its going on."""
@@ -107,7 +112,7 @@ class Aftermath:
             if judged == deliveries.rows:
                 self._starts = ends
         except KafkaException as error:
-            return Confirmation(deliveries.rows, judged, untold=self._denial(error))
+            return Confirmation(deliveries.rows, judged, untold=self._unknown(error))
         finally:
             onlooker.close()
         late, dead = (refused.get(of(self._stream.name), 0) for of in (topics.late, topics.dead))
@@ -118,11 +123,15 @@ class Aftermath:
         ends = deliveries.ends()
         asked = [TopicPartition(topics.incoming(self._stream.name), partition) for partition in ends]
         best, deadline = 0, time.monotonic() + patience
+        silent = time.monotonic() + TIMEOUT
         while True:
             try:
-                places = {p.partition: max(0, p.offset) for p in kafka.committed(onlooker, asked, TIMEOUT)}
-            except KafkaException as error:
-                if error.args[0].code() in DENIED or time.monotonic() > deadline:
+                places = {p.partition: max(0, p.offset) for p in kafka.committed(onlooker, asked, ATTEMPT)}
+            except KafkaException:
+                told = onlooker.poll(0)  # an answer that the group may not be seen comes this way, if at all
+                if told is not None and told.error() is not None and told.error().code() in DENIED:
+                    raise KafkaException(told.error()) from None
+                if time.monotonic() > max(deadline, silent):
                     raise
             else:
                 reached = sum(places.values())  # those of others before ours count: ingest goes on
@@ -180,15 +189,10 @@ class Aftermath:
     def _ends(self, topic: str) -> list[int]:
         return topics.ends(self._admin, topic, self._stream.partitions)
 
-    def _denial(self, error: KafkaException) -> str:
-        """Why it cannot be known; anything but a right that is missing is an error."""
-        if error.args[0].code() not in DENIED:
-            raise PublishError(
-                f"Kafka at {self._brokers} does not say what became of the rows: {error.args[0].str()}",
-                hint="is it up? `stairwise status` tells; --no-wait does not ask",
-            ) from error
-        topics_ = " and ".join(self._rejecting)
-        return f"Kafka does not let you read the topics {topics_}, or describe the group {INGEST_GROUP}"
+    def _unknown(self, error: KafkaException) -> str:
+        """Why it is not known what became of the rows: most likely a right is missing."""
+        rights = f"read the topics {' and '.join(self._rejecting)}, and describe the group {INGEST_GROUP}"
+        return f"{error.args[0].str()}; you need the right to {rights}"
 
 
 def _order(letter: DeadLetter) -> tuple[int, int, int]:
