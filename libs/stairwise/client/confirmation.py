@@ -78,7 +78,7 @@ class Aftermath:
     def __init__(self, brokers: str, stream: Stream) -> None:
         self._brokers = brokers
         self._stream = stream
-        self._admin = kafka.admin(brokers)
+        self._admin = kafka.admin(brokers, logger=_log)
         self._rejecting = [topics.dead(stream.name)] + ([] if stream.is_table else [topics.late(stream.name)])
         self._starts: dict[str, list[int]] = {}
         self._denied: str | None = None

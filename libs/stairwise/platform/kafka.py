@@ -67,8 +67,8 @@ def producer(brokers: str, **settings: Any) -> Producer:
     )
 
 
-def admin(brokers: str) -> AdminClient:
-    return AdminClient(_reaching(brokers))
+def admin(brokers: str, **settings: Any) -> AdminClient:
+    return AdminClient({**_reaching(brokers), **_dotted(settings)})
 
 
 def _reaching(brokers: str) -> dict[str, Any]:
