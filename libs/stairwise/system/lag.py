@@ -10,12 +10,12 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from stairwise.platform.kafka import committed
 from stairwise.platform.standing import INGEST_GROUP, OPERATORS_GROUP
-from stairwise.platform.topics import SEQUENCED_PATTERN
+from stairwise.platform.topics import OPERATORS_PATTERN
 from stairwise.system.health import admin_client, quiet
 
 GROUPS: Mapping[str, tuple[str, str]] = {
     "ingest": (INGEST_GROUP, r"in\..+"),
-    "operators": (OPERATORS_GROUP, SEQUENCED_PATTERN),
+    "operators": (OPERATORS_GROUP, OPERATORS_PATTERN),
 }
 """By part, its group and the pattern of the topics that it reads."""
 
