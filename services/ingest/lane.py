@@ -26,9 +26,11 @@ from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.platform.lives import Life
 from stairwise.schema import Instant, Stream
 from stairwise.streams.blocks import Bad, Block
+from stairwise.streams.codes import Code
 from stairwise.streams.messages import MessageDecoder
-from stairwise.streams.rows import EARLIEST, BadRow, Code
+from stairwise.streams.rows import BadRow
 from stairwise.streams.sequence import Position, sequence
+from stairwise.streams.times import EARLIEST
 
 BATCH_ROWS = 16_384
 """How many rows a batch has at the most."""

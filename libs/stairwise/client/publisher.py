@@ -110,33 +110,42 @@ class Publisher:
             self.send_lines(lines)
             return
         decoded = self._decoder.decode(lines, np.zeros(len(lines), np.int64))
-        self.send_table(decoded.rows.select([column.name for column in self.stream.columns]), rows)
+        self.send_decoded(decoded.rows, rows)
         self.send_lines(lines[bad.index] for bad in decoded.bad)
+
+    def send_decoded(self, batch: pa.RecordBatch, rows: int = TABLE_ROWS) -> None:
+        """Rows as a decoder of the stream gives them: their times are milliseconds, whatever the stream counts."""
+        self._send_batches([batch.select([column.name for column in self.stream.columns])], rows, timed=True)
 
     def send_table(self, table: pa.Table | pa.RecordBatch, rows: int = TABLE_ROWS) -> None:
         """Rows in columns, as Arrow messages; columns of the stream in any type that can hold its values."""
-        batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+        self._send_batches([table] if isinstance(table, pa.RecordBatch) else table.to_batches(), rows)
+
+    def _send_batches(self, batches: Sequence[pa.RecordBatch], rows: int, *, timed: bool = False) -> None:
+        """Batches cut by partition; ``timed``: the numbers in the time column are milliseconds."""
         for batch in itertools.chain.from_iterable(_sliced(batch, SPLIT_ROWS) for batch in batches):
             of_row = split(_plain(batch), self._key_column(batch), self.stream.partitions, self._sent)
             self._sent += batch.num_rows
             for partition in np.unique(of_row).tolist():
                 part = batch if self.stream.partitions == 1 else batch.filter(pa.array(of_row == partition))
                 for piece in _sliced(_plain(part), 1 if self.stream.is_table else rows):
-                    self._send_arrow(piece, partition)
+                    self._send_arrow(piece, partition, timed=timed)
 
-    def _send_arrow(self, rows: pa.RecordBatch, partition: int) -> None:
+    def _send_arrow(self, rows: pa.RecordBatch, partition: int, *, timed: bool) -> None:
         """A message, or two where one would be too large."""
         if rows.nbytes > BLOCK_BYTES and rows.num_rows > 1:
             for half in _sliced(rows, (rows.num_rows + 1) // 2):
-                self._send_arrow(half, partition)
+                self._send_arrow(half, partition, timed=timed)
             return
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows)
         key = None
         if self.stream.is_table:
             held = {name: rows.column(name)[0].as_py() for name in self.stream.keys if name in rows.schema.names}
             key = self._message_key(msgspec.json.encode(held))
+        if timed and self.stream.timestamp_by is not None:
+            rows = _with_instants(rows, self.stream.timestamp_by)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_batch(rows)
         self._produce(bytes(sink.getvalue()), partition, Format.ARROW, rows.num_rows, key)
 
     def _send_block(self, lines: list[bytes], partition: int) -> None:
@@ -191,6 +200,12 @@ class Publisher:
 
 def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _with_instants(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """Milliseconds as Arrow's timestamps, which mean the same in every unit that a stream may count."""
+    at = batch.schema.get_field_index(name)
+    return batch.set_column(at, pa.field(name, pa.timestamp("ms")), batch.column(at).cast(pa.timestamp("ms")))
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from stairwise.local.csv import CommaSeparated
 from stairwise.local.jsonl import JsonLines
 from stairwise.local.parquet import Parquet
 from stairwise.schema import Stream
-from stairwise.streams.rows import EARLIEST
+from stairwise.streams.times import EARLIEST
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}

@@ -14,7 +14,7 @@ from services.ingest.state import State
 from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.platform.lives import Life
 from stairwise.schema import FOREVER, Column, Stream, Type
-from stairwise.streams.rows import EARLIEST
+from stairwise.streams.times import EARLIEST
 
 COLUMNS = (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT, nullable=False))
 KEYS: list[Key] = [("in.a", 0), ("in.a", 1), ("in.b", 0), ("in.b", 1)]
