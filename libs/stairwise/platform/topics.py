@@ -42,6 +42,8 @@ STALE = frozenset(
 COMPACTED = {"cleanup.policy": "compact"}
 PACKED = {"compression.type": "lz4"}
 """Whatever the producer chose: lz4 makes at most 255 bytes of one, where others make thousands."""
+BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
+"""When a message came is for the broker to say: it is the time of rows that have none, and FUTURE counts from it."""
 AS_WRITTEN = {"compression.type": "producer"}
 """Ingest packs batches itself; a broker that unpacked them to look inside would do it for nothing."""
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1"}
@@ -94,7 +96,7 @@ def make(admin: AdminClient, stream: Stream) -> None:
     """Make the topics of a stream or table. Of a table Kafka keeps the last update of each key for good."""
     needed = topics_of(stream)
     kept = COMPACTED if stream.is_table else {}
-    own = {incoming(stream.name): PACKED | kept, sequenced(stream): AS_WRITTEN | kept}
+    own = {incoming(stream.name): PACKED | BY_BROKER | kept, sequenced(stream): AS_WRITTEN | kept}
     _ensure(admin, needed, dict.fromkeys(needed, PACKED) | own)
 
 
