@@ -40,6 +40,7 @@ import pyarrow as pa
 from stairwise.schema import Column, Instant, Stream, Type
 from stairwise.streams.codes import Code
 from stairwise.streams.duplicates import DuplicateFinder
+from stairwise.streams.objects import FIELDS, ObjectField, object_reader
 from stairwise.streams.times import LATEST, in_milliseconds
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -56,8 +57,6 @@ _JSON_TYPES: dict[Type, Any] = {
     Type.TIMESTAMP: _TIMESTAMP,
 }
 _VALUES = {type_: msgspec.json.Decoder(json_type) for type_, json_type in _JSON_TYPES.items()}
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-"""An object as its fields, each as it is written: nothing is made of what may be nested without end."""
 _INTEGER = re.compile(rb"-?[0-9]+")
 _EXPECTED = {
     Type.BIGINT: "an integer",
@@ -106,30 +105,17 @@ class RowDecoder:
         """``latest`` is the latest time that a row may have."""
         self._stream = stream
         self._latest = latest
-        self._slots = [f"f{i}" for i in range(len(stream.columns))]
-        fields: list[Any] = []
-        for slot, column in zip(self._slots, stream.columns, strict=True):
-            json_type = _JSON_TYPES[column.type]
-            if must_be_there(stream, column):
-                fields.append((slot, json_type))
-            else:
-                fields.append((slot, json_type | None, None))
-        fields.sort(key=len)  # required ones first, as a struct demands
-        names = {slot: column.name for slot, column in zip(self._slots, stream.columns, strict=True)}
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-            msgspec.defstruct("Row", fields, rename=names, gc=False, forbid_unknown_fields=stream.reject_unknown)
-        )
-        self._values = [_values_of(slot) for slot in self._slots]
-        self._duplicates = DuplicateFinder(names.values())
-        self.read = self._decoder.decode
-        """One message to a struct; raises one of ``UNREADABLE``."""
-        self.read_lines = self._decoder.decode_lines
+        fields = [ObjectField(c.name, _JSON_TYPES[c.type], must_be_there(stream, c)) for c in stream.columns]
+        self._reader = object_reader(fields, forbid_unknown=stream.reject_unknown)
+        self._duplicates = DuplicateFinder(column.name for column in stream.columns)
+        self.read = self._reader.read
+        """One message to an object; raises one of ``UNREADABLE``."""
 
     def decode(self, messages: Sequence[bytes], times: np.ndarray | None = None) -> Decoded:
         """All messages as rows or bad rows; ``times`` are append times, for a stream without TIMESTAMP BY."""
         structs: list[Any] = []
         bad: list[BadRow] = []
-        rest = map(self._decoder.decode, messages)
+        rest = map(self.read, messages)
         while True:
             try:
                 structs.extend(rest)
@@ -162,7 +148,7 @@ class RowDecoder:
         if not block.startswith(b"{") or not block.endswith(b"}\n") or block.count(b"}\n{") != lines - 1:
             return None
         try:
-            structs = self.read_lines(block)
+            structs = self._reader.read_lines(block)
         except UNREADABLE:
             return None
         return structs if len(structs) == lines else None
@@ -173,7 +159,7 @@ class RowDecoder:
         """Structs as rows. ``text`` is all that they were read from; ``raw``, asked only in doubt, that of each."""
         columns = []
         is_number: np.ndarray | None = None
-        for values, column in zip(self._values, self._stream.columns, strict=True):
+        for values, column in zip(self._reader.values, self._stream.columns, strict=True):
             found = values(structs)
             columns.append(_column(column, found))
             if column.name == self._stream.timestamp_by and datetime.datetime in set(map(type, found)):
@@ -205,7 +191,7 @@ def diagnose(stream: Stream, message: bytes, index: int, error: Exception) -> Ba
         return BadRow(index, Code.MALFORMED, None, "the message is empty; one JSON object was expected")
     try:
         message.decode()
-        row = _FIELDS.decode(message)
+        row = FIELDS.decode(message)
     except UnicodeDecodeError:
         return BadRow(index, Code.MALFORMED, None, "the message is not valid UTF-8")
     except RecursionError:
@@ -267,12 +253,6 @@ def _kept(count: int, bad: list[int]) -> np.ndarray:
     keep = np.ones(count, bool)
     keep[bad] = False
     return np.flatnonzero(keep)
-
-
-def _values_of(slot: str) -> Callable[[list[Any]], list[Any]]:
-    """What gives one field of all structs. Written out, the lookup costs a third of what ``attrgetter`` takes."""
-    values: Callable[[list[Any]], list[Any]] = eval(f"lambda structs: [struct.{slot} for struct in structs]")
-    return values
 
 
 def _column(column: Column, values: list[Any]) -> pa.Array:
