@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +78,12 @@ class Lane:
         self.state = state
         self.follows: dict[str, Instant] = {}
         """Of a table, how far the streams had come that it is joined with, as its last batch says it."""
-        self._decoder = MessageDecoder(life.stream)
+        self.__dict__.pop("_decoder", None)
+
+    @cached_property
+    def _decoder(self) -> MessageDecoder:
+        """Made when the first message comes: of a stream that cannot be read, the end can still be written."""
+        return MessageDecoder(self.stream)
 
     @property
     def stream(self) -> Stream:

@@ -80,6 +80,11 @@ def dead(stream: str) -> str:
     return f"dlq.{stream}"
 
 
+def stream_of(topic: str) -> str:
+    """The stream or table that an ``in.*``, ``s.*``, ``t.*``, ``late.*`` or ``dlq.*`` topic is of."""
+    return parse_sequenced(topic)[0] if topic.startswith(("s.", "t.")) else topic.partition(".")[2]
+
+
 def results_partition(signature: str) -> int:
     """Where the reports of a signature go, from all of its shards."""
     return zlib.crc32(signature.encode()) % RESULTS_PARTITIONS
