@@ -62,7 +62,7 @@ class Transactions:
             delivery_report_only_error=True,
         )
         self._refused: dict[str, KafkaError] = {}
-        """The topics that messages of the transaction could not be written to, whatever is tried."""
+        """The topics that messages of the transaction could not be written to, and why."""
 
     def start(self) -> None:
         """Take over: whatever an earlier process of this identity left open is aborted, and it can write no more."""
@@ -107,6 +107,8 @@ class Transactions:
         log.warning("transaction aborted: %s", error.args[0].str())
         self._insist(lambda: self._producer.abort_transaction(TIMEOUT))
         for topic, refusal in self._refused.items():
+            if refusal.code() == KafkaError._MSG_TIMED_OUT and self._is_there(topic):
+                continue
             raise StreamError(topics.stream_of(topic), KafkaException(refusal)) from error
         kind = StrangerError if error.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID else AbortedError
         raise kind(error.args[0].str()) from error
@@ -149,5 +151,12 @@ class Transactions:
                 raise StreamError(topics.stream_of(message.topic), error) from error
 
     def _undelivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and error.code() in OF_A_TOPIC:
+        if error is not None and (error.code() in OF_A_TOPIC or error.code() == KafkaError._MSG_TIMED_OUT):
             self._refused[message.topic()] = error
+
+    def _is_there(self, topic: str) -> bool:
+        """Is there such a topic, as far as the broker answers? The client waits for one that was deleted to come."""
+        try:
+            return topic in self._producer.list_topics(timeout=TIMEOUT).topics
+        except KafkaException:
+            return True
