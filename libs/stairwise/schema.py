@@ -58,6 +58,22 @@ class Column:
     nullable: bool = True
 
 
+class Unit(enum.Enum):
+    """What the numbers of a time column count since the epoch, as TIMESTAMP BY ... IN says it."""
+
+    SECONDS = "SECONDS"
+    MILLISECONDS = "MILLISECONDS"
+    MICROSECONDS = "MICROSECONDS"
+    NANOSECONDS = "NANOSECONDS"
+
+    @property
+    def per_second(self) -> int:
+        return _PER_SECOND[self]
+
+
+_PER_SECOND = {Unit.SECONDS: 1, Unit.MILLISECONDS: 10**3, Unit.MICROSECONDS: 10**6, Unit.NANOSECONDS: 10**9}
+
+
 FOREVER: Duration = 2**61
 """The lateness of a table's updates: none is late, and the table is complete when it is sealed."""
 
@@ -86,7 +102,7 @@ class Stream:
     live: bool = False
     incarnation: int = 1
     future: Duration | None = None
-    """How far ahead of the clock a row may be; None where a replay may be as far ahead as it likes."""
+    """How far ahead of its message's append time a row may be; None: as far as it likes."""
     reject_unknown: bool = False
     """Is a row bad that has a field which is not declared?"""
     retain_time: Duration | None = field(default=None, compare=False)
@@ -97,6 +113,8 @@ class Stream:
     """Of a table, the columns by which a row replaces an earlier one: its rows are updates. Empty for a stream."""
     retroactive: bool = True
     """Do the updates of a table change what was joined with it before?"""
+    unit: Unit | None = None
+    """What numbers in the time column count. None: not said, so milliseconds, unless that is likely a mistake."""
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -122,6 +140,18 @@ class Stream:
         """Is it the same stream, with the same options?"""
         return self == other and all(getattr(self, name) == getattr(other, name) for name in ALTERABLE)
 
+    @property
+    def time_clause(self) -> str:
+        """The TIMESTAMP BY that declares its time; empty where it has none."""
+        if self.timestamp_by is None:
+            return ""
+        return f"TIMESTAMP BY {quoted(self.timestamp_by)}{f' IN {self.unit.value}' if self.unit is not None else ''}"
+
     @cached_property
     def by_name(self) -> dict[str, Column]:
         return {c.name: c for c in self.columns}
+
+
+def quoted(name: str) -> str:
+    """A name as it can be written in a statement whatever it holds."""
+    return '"' + name.replace('"', '""') + '"'

@@ -21,7 +21,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     memory.keep(KEPT_BYTES)
     server = Server(settings.listen, security=settings.security)
     topics.ensure(kafka.admin(settings.brokers), {topics.PLANS: 1}, topics.FOREVER)
-    ingest = Ingest(settings)
+    ingest = Ingest(settings, lambda stream, is_well: server.tell(f"stream/{stream}", is_well))
     ingest.start()
     # Messages come and go by the hundred thousand and make no cycles: looking for some at every 700 costs a tenth.
     gc.collect()

@@ -11,11 +11,12 @@ import logging
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
+from services.ingest.failures import OF_A_TOPIC, StreamError
 from services.ingest.lane import Lane
 from services.ingest.recovery import Key
-from stairwise.platform import kafka
+from stairwise.platform import kafka, topics
 
 log = logging.getLogger(__name__)
 
@@ -92,5 +93,7 @@ class Dispatch:
                 lane.end_seen = message.offset()
         elif code in kafka.ABSENT:
             log.warning("%s", message.error().str())
+        elif code in OF_A_TOPIC and message.topic() is not None:
+            raise StreamError(topics.stream_of(message.topic()), KafkaException(message.error()))
         else:
             kafka.checked(message)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
 from services.ingest import rejects
 from services.ingest.rejects import Outgoing
@@ -26,9 +27,11 @@ from stairwise.platform.batches import BatchHeaders, pack_rows
 from stairwise.platform.lives import Life
 from stairwise.schema import Duration, Instant, Stream
 from stairwise.streams.blocks import Bad, Block
+from stairwise.streams.codes import Code
 from stairwise.streams.messages import MessageDecoder
-from stairwise.streams.rows import EARLIEST, BadRow, Code
+from stairwise.streams.rows import BadRow
 from stairwise.streams.sequence import sequence
+from stairwise.streams.times import EARLIEST, LATEST
 
 BATCH_ROWS = 16_384
 """How many rows a batch has at the most."""
@@ -36,6 +39,8 @@ BATCH_BYTES = 4 << 20
 """How large a batch is at the most before it is packed, unless a single row is larger."""
 MAX_BYTES = 4 << 20
 """The largest message that is read, unless the settings say otherwise."""
+STEADY = 3_600_000
+"""By how much the broker's clock goes back at the most between two messages of a batch, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,12 @@ class Lane:
         self.state = state
         self.follows: dict[str, Instant] = {}
         """Of a table, how far the streams had come that it is joined with, as its last batch says it."""
-        self._decoder = MessageDecoder(life.stream)
+        self.__dict__.pop("_decoder", None)
+
+    @cached_property
+    def _decoder(self) -> MessageDecoder:
+        """Made when the first message comes: of a stream that cannot be read, the end can still be written."""
+        return MessageDecoder(self.stream)
 
     @property
     def stream(self) -> Stream:
@@ -125,7 +135,7 @@ class Lane:
         for first in range(0, len(messages), BATCH_ROWS):
             last = first + BATCH_ROWS
             upto = messages[last].offset() if last < len(messages) else self.written_upto
-            yield from self._write(messages[first:last], version, clock, upto)
+            yield from self._write(messages[first:last], version, upto)
 
     def reject_closed(self) -> Iterator[Outgoing]:
         """Everything pending as dead letters: the stream's input has ended."""
@@ -178,7 +188,7 @@ class Lane:
         self.outcome += Outcome(dead=bad.rows)
         return rejects.dead(self.stream, message, bad)
 
-    def _write(self, messages: list[Message], version: int, clock: Instant, upto: int) -> Iterator[Outgoing]:
+    def _write(self, messages: list[Message], version: int, upto: int) -> Iterator[Outgoing]:
         values = list(map(Message.value, messages))
         try:
             largest = max(map(len, values))
@@ -205,11 +215,11 @@ class Lane:
             for bad in block.bad:
                 yield self._dead(messages[bad.message], bad)
             if rows and rows + block.rows.num_rows > BATCH_ROWS:
-                yield from self._sequence(gathered, messages, version, clock, upto)
+                yield from self._sequence(gathered, messages, version, upto)
                 gathered, rows = [], 0
             gathered.append(block)
             rows += block.rows.num_rows
-        yield from self._sequence(gathered, messages, version, clock, upto)
+        yield from self._sequence(gathered, messages, version, upto)
 
     def _tombstones(self, messages: Sequence[Message]) -> Iterator[Outgoing]:
         text = "a message without a value: a row of a table can be replaced, not deleted"
@@ -224,9 +234,7 @@ class Lane:
                 text = f"a message of {len(value):,} bytes; at most {self._max_bytes:,} are read"
                 yield self._dead(messages[number], Bad(number, 1, BadRow(number, Code.TOO_LARGE, None, text), b""))
 
-    def _sequence(
-        self, blocks: list[Block], messages: list[Message], version: int, clock: Instant, upto: int
-    ) -> Iterator[Outgoing]:
+    def _sequence(self, blocks: list[Block], messages: list[Message], version: int, upto: int) -> Iterator[Outgoing]:
         """Judge rows, number them, and put them into batches."""
         batches = [block.rows for block in blocks]
         rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches) if batches else None
@@ -234,10 +242,11 @@ class Lane:
             return
         time: np.ndarray = rows.column(self.stream.time_column).to_numpy(zero_copy_only=False)
         kept: np.ndarray | None = None
-        if self.stream.future is not None and int(time.max()) > clock + self.stream.future:
-            kept = time <= clock + self.stream.future
-            yield from self._future(blocks, messages, np.flatnonzero(~kept), time, clock)
-            rows, time = rows.filter(pa.array(kept)), time[kept]
+        if self._may_be_ahead(messages, int(time.max())):
+            kept = time <= self._latest(blocks, messages)
+            if not kept.all():
+                yield from self._future(blocks, messages, np.flatnonzero(~kept), time)
+                rows, time = rows.filter(pa.array(kept)), time[kept]
         lateness = self._lateness(version)
         judged = sequence(rows, time, self.state.position, lateness)
         if judged.late.num_rows:
@@ -306,11 +315,27 @@ class Lane:
             return np.full(len(messages), EARLIEST)
         return np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
 
+    def _may_be_ahead(self, messages: Sequence[Message], highest: Instant) -> bool:
+        """May a row be too far ahead? To ask all messages when they were appended would cost a tenth of all."""
+        if self.stream.future is None or self.stream.timestamp_by is None:
+            return False
+        ends = [messages[0].timestamp(), messages[-1].timestamp()]
+        is_by_broker = all(kind == TIMESTAMP_LOG_APPEND_TIME for kind, _ in ends)
+        return not is_by_broker or highest > min(at for _, at in ends) + self.stream.future - STEADY
+
+    def _latest(self, blocks: Sequence[Block], messages: Sequence[Message]) -> np.ndarray:
+        """For each row, the latest time that it may have: so far ahead of when its message was appended."""
+        assert self.stream.future is not None
+        appended = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
+        appended[appended < 0] = LATEST  # the producer left it open
+        latest: np.ndarray = appended[np.concatenate([block.message for block in blocks])] + self.stream.future
+        return latest
+
     def _future(
-        self, blocks: list[Block], messages: list[Message], rows: np.ndarray, time: np.ndarray, clock: Instant
+        self, blocks: list[Block], messages: list[Message], rows: np.ndarray, time: np.ndarray
     ) -> Iterator[Outgoing]:
-        ahead = f"is more than {self.stream.future} ms ahead of the clock, {clock}"
         for message, some, excerpt in _parts(blocks, rows):
+            ahead = f"is more than the stream's FUTURE ahead of {messages[message].timestamp()[1]}, when Kafka took it"
             times = time[some]
             reason = f"its time {times[0]} {ahead}" if len(times) == 1 else f"the earliest, {times.min()}, {ahead}"
             row = BadRow(message, Code.FUTURE, self.stream.timestamp_by, reason)

@@ -12,13 +12,14 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from services.ingest import measures, recovery
 from services.ingest.dispatch import Dispatch
+from services.ingest.failures import Failures, StreamError, blaming
 from services.ingest.following import Following
 from services.ingest.idle import Idleness
 from services.ingest.lane import Lane, Outcome
@@ -57,8 +58,10 @@ CLOSE_EVERY = 1.0
 
 
 class Ingest:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, tell: Callable[[str, bool], None] = lambda stream, is_well: None) -> None:
+        """``tell`` is told which stream fails (False), and which is tried again (True)."""
         self._settings = settings
+        self._failures = Failures(tell)
         self._linger = settings.ingest_linger_ms / 1000
         self._plans = PlanReader(settings.brokers)
         self._ends = kafka.Ends(settings.brokers)
@@ -99,6 +102,7 @@ class Ingest:
         group and changes what it asks for makes the group share anew. So it asks for one topic more until it is in; not
         for longer, since that topic's partition would count as a share of the work."""
         measures.watch(self._lanes)
+        measures.watch_failures(self._failures)
 
     def start(self) -> None:
         """Take over from whoever had this identity, and join the group."""
@@ -112,6 +116,7 @@ class Ingest:
             if self._plans.poll() or self._must_follow:
                 self._must_follow = False
                 self._follow()
+            self._retry()
             asked = self._dispatch.appetite
             messages = self._consumer.consume(asked, timeout=self._patience())
             if self._is_lost:
@@ -121,8 +126,12 @@ class Ingest:
                 self._rewind()
                 continue
             now = time.monotonic()
-            if self._dispatch.take(messages, now) and self._waiting_since is None:
-                self._waiting_since = now
+            try:
+                if self._dispatch.take(messages, now) and self._waiting_since is None:
+                    self._waiting_since = now
+            except StreamError as fault:
+                self._set_aside(fault)
+                continue
             if self._is_due(now, is_backlog=len(messages) == asked):
                 self._write()
         if not self._is_aborted:
@@ -162,9 +171,8 @@ class Ingest:
 
     # ── whose partitions ────────────────────────────────────────────────────────────────────────────────
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        keys = [(p.topic, p.partition) for p in partitions]
-        consumer.incremental_assign([TopicPartition(*key, offset) for key, offset in self._open(keys).items()])
+    def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._assign([(p.topic, p.partition) for p in partitions])
         self._is_touched = True
         if not self._has_joined:
             self._has_joined = self._must_follow = True
@@ -195,21 +203,52 @@ class Ingest:
                 fields = telemetry.fields(topic=partition.topic, partition=partition.partition)
                 log.info("partition left", extra=fields)
 
+    def _assign(self, keys: list[Key]) -> None:
+        """Read partitions from where they were committed; those of streams that failed rest there."""
+        self._consumer.incremental_assign([TopicPartition(*key, at) for key, at in self._open(keys).items()])
+        if resting := [p for p in self._consumer.assignment() if topics.stream_of(p.topic) in self._failures]:
+            self._consumer.pause(resting)
+
+    def _retry(self) -> None:
+        """Try streams again that had failed, now that their plans have changed."""
+        if changed := self._failures.take_changed(self._plans.log):
+            mine = self._consumer.assignment()
+            keys = [(p.topic, p.partition) for p in mine if topics.stream_of(p.topic) in changed]
+            self._consumer.incremental_unassign([TopicPartition(*key) for key in keys])
+            self._assign(keys)
+            self._is_touched = True
+
+    def _set_aside(self, fault: StreamError) -> None:
+        """A stream cannot go on: what was begun is not said, and the others begin again from what is committed."""
+        self._finish()
+        self._failures.add(fault, self._plans.log)
+        self._is_aborted = True
+
     def _open(self, keys: list[Key]) -> dict[Key, int]:
         """Lanes for partitions, as they were committed; the offsets at which they go on."""
+        while True:
+            try:
+                return self._opened(keys)
+            except StreamError as fault:
+                self._failures.add(fault, self._plans.log)
+                for key in [key for key in self._lanes if topics.stream_of(key[0]) == fault.stream]:
+                    del self._lanes[key]
+
+    def _opened(self, keys: list[Key]) -> dict[Key, int]:
+        """The same, without those that rest; raises ``StreamError`` for one more that has to."""
         places = recovery.committed(self._consumer, keys)
         behind = max((p.state.version for p in places.values() if p.state is not None), default=0)
         self._plans.read_upto(behind)  # whoever had them before may have known newer plans
         now = time.monotonic()
-        lives_of = {key: self._plans.log.lives(topics.stream_of_incoming(key[0])) for key in keys}
-        unknown = {key: lives_of[key] for key, place in places.items() if place.state is None and lives_of[key]}
+        lives_of = {key: self._plans.log.lives(topics.stream_of(key[0])) for key in keys}
+        well = {key for key in keys if lives_of[key] and topics.stream_of(key[0]) not in self._failures}
+        unknown = {key: lives_of[key] for key in well if places[key].state is None}
         if unknown:
             places |= recovery.from_outputs(self._settings.brokers, unknown)
         for key, place in places.items():
-            lives = lives_of[key]
-            if not lives:
+            if key not in well:
                 continue
-            life = recovery.life_of(lives, place.state)
+            life = recovery.life_of(lives_of[key], place.state)
             state = place.state or State(life.stream.incarnation)
             self._lanes[key] = Lane(key[1], life, state, place.offset, now, self._settings.ingest_max_bytes)
             fields = telemetry.fields(topic=key[0], partition=key[1], offset=place.offset)
@@ -228,7 +267,7 @@ class Ingest:
         self._waiting_since = None
         self._is_aborted = False
         self._consumer.incremental_unassign([TopicPartition(*key) for key in keys])
-        self._consumer.incremental_assign([TopicPartition(*key, at) for key, at in self._open(keys).items()])
+        self._assign(keys)
 
     # ── when to write ───────────────────────────────────────────────────────────────────────────────────
 
@@ -260,18 +299,21 @@ class Ingest:
         self._dispatch.reset()
         said: dict[Key, Lane] = {}
         outgoing = self._outgoing(said)
-        ahead = self._ahead(outgoing)
-        self._finish()
-        if self._is_aborted:
-            return
-        group = self._consumer.consumer_group_metadata()
         try:
+            ahead = self._ahead(outgoing)
+            self._finish()
+            if self._is_aborted:
+                return
+            group = self._consumer.consumer_group_metadata()
             if self._transactions.begin(itertools.chain(ahead, outgoing)):
                 offsets = [_offset(key, lane) for key, lane in said.items()]
                 self._outcomes = [(lane.stream.name, lane.settle()) for lane in said.values()]
                 self._commit = self._committer.submit(self._transactions.commit, offsets, group)
         except AbortedError as error:
             self._take_back(error)
+            return
+        except StreamError as fault:
+            self._set_aside(fault)
             return
         if self._dropped and started - self._closed_at >= CLOSE_EVERY:
             self._follow()
@@ -298,6 +340,9 @@ class Ingest:
         except AbortedError as error:
             self._take_back(error)
             return
+        except StreamError as fault:
+            self._set_aside(fault)
+            return
         except TimeoutError:
             raise ConfigError("Kafka has not answered a commit", hint="is it there, and well?") from None
         for stream, outcome in self._outcomes:
@@ -313,11 +358,12 @@ class Ingest:
         now = time.monotonic()
         clock = int(time.time() * 1000)
         for key, lane in list(self._lanes.items()):
-            for message in self._advance(key, lane, clock):
-                said[key] = lane
-                if message.rows and message.topic.startswith(("s.", "t.")):
-                    measures.batch(lane.stream.name, message.rows)
-                yield key[1], message
+            with blaming(lane.stream.name):
+                for message in self._advance(key, lane, clock):
+                    said[key] = lane
+                    if message.rows and message.topic.startswith(("s.", "t.")):
+                        measures.batch(lane.stream.name, message.rows)
+                    yield key[1], message
         if now - self._marked_at >= MARK_EVERY:
             self._marked_at = now
             for key, lane in self._lanes.items():

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Mapping
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from services.ingest.failures import Failures
 from services.ingest.lane import Lane, Outcome
 from services.ingest.recovery import Key
 from stairwise.platform import telemetry
 from stairwise.schema import DAWN
+
+MOST_OF_REASON = 200
+"""How many characters of a reason a label shows."""
 
 _rows = telemetry.meter.create_counter("stairwise.ingest.rows", "{row}", "rows by stream and outcome")
 _rows_in = telemetry.meter.create_counter("stairwise.ingest.rows.in", "{row}", "rows read, by stream")
@@ -37,6 +41,17 @@ def transaction(seconds: float) -> None:
 
 def aborted() -> None:
     _aborted.add(1)
+
+
+def watch_failures(failures: Failures) -> None:
+    """Report the streams that ingest cannot go on with, each with the reason."""
+
+    def failed(_: CallbackOptions) -> Iterable[Observation]:
+        for stream, reason in failures.reasons.items():
+            yield Observation(1, {"stream": stream, "reason": reason[:MOST_OF_REASON]})
+
+    gauge = telemetry.meter.create_observable_gauge
+    gauge("stairwise.ingest.stream.failed", [failed], "", "streams whose partitions rest, by reason")
 
 
 def watch(lanes: Mapping[Key, Lane]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from services.ingest.failures import blaming
 from services.ingest.state import NEXT, State
 from stairwise.platform import kafka, topics
 from stairwise.platform.batches import BatchHeaders
 from stairwise.platform.lives import Life
 from stairwise.schema import Instant, Stream
+
+log = logging.getLogger(__name__)
 
 TIMEOUT = 30.0
 LOOK_BACK = 64
@@ -36,16 +40,29 @@ def committed(consumer: Consumer, keys: Iterable[Key]) -> dict[Key, Place]:
     for answer in kafka.committed(consumer, asked, TIMEOUT) if asked else ():
         if answer.error is not None:
             raise KafkaException(answer.error)
-        state = State.decode(answer.metadata) if answer.offset >= 0 and answer.metadata else None
+        state = _state(answer) if answer.offset >= 0 and answer.metadata else None
         places[answer.topic, answer.partition] = Place(max(answer.offset, 0), state)
     return places
+
+
+def _state(answer: TopicPartition) -> State | None:
+    """The state that was committed; None where somebody else has committed something else."""
+    try:
+        return State.decode(answer.metadata)
+    except (ValueError, TypeError):
+        log.warning("what is committed for %s/%d is not ours", answer.topic, answer.partition)
+        return None
 
 
 def from_outputs(brokers: str, missing: Mapping[Key, Sequence[Life]]) -> dict[Key, Place]:
     """Where partitions stand by their last batches and rejects, for those of which nothing is committed (any more)."""
     reader = kafka.consumer(brokers, "stairwise-ingest-recovery", enable_partition_eof=True)
     try:
-        return {key: _from_outputs(reader, key[1], lives) for key, lives in missing.items()}
+        places = {}
+        for key, lives in missing.items():
+            with blaming(topics.stream_of(key[0])):
+                places[key] = _from_outputs(reader, key[1], lives)
+        return places
     finally:
         reader.close()
 
@@ -54,10 +71,15 @@ def followed(brokers: str, tables: Mapping[Key, Stream]) -> dict[Key, dict[str, 
     """How far the streams had come that a table's partitions follow, as their last batches say it."""
     reader = kafka.consumer(brokers, "stairwise-ingest-recovery", enable_partition_eof=True)
     try:
-        last = {key: _last(reader, topics.sequenced(table), key[1]) for key, table in tables.items()}
+        found = {}
+        for key, table in tables.items():
+            last = _last(reader, topics.sequenced(table), key[1])
+            if last is not None:
+                with blaming(table.name):
+                    found[key] = BatchHeaders.decode(kafka.headers_of(last)).follows
+        return found
     finally:
         reader.close()
-    return {k: BatchHeaders.decode(kafka.headers_of(m)).follows for k, m in last.items() if m is not None}
 
 
 def _from_outputs(reader: Consumer, partition: int, lives: Sequence[Life]) -> Place:

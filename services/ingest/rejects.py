@@ -12,8 +12,8 @@ from stairwise.platform.batches import Headers
 from stairwise.platform.topics import WHOLE
 from stairwise.schema import Stream
 from stairwise.streams.blocks import Bad
+from stairwise.streams.codes import Code
 from stairwise.streams.messages import CONTENT_TYPE, Format
-from stairwise.streams.rows import Code
 
 LATE = "LATE"
 _UNSAID = (None, Format.REJECTED.value.encode())

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from opentelemetry.trace import SpanKind
 
+from services.ingest.failures import OF_A_TOPIC, StreamError
 from services.ingest.rejects import Outgoing
 from stairwise.platform import kafka, telemetry, topics
 
@@ -58,7 +59,10 @@ class Transactions:
             batch_size=BATCH_BYTES,
             retry_backoff_ms=RETRY_MS,
             compression_type="none",  # batches are packed, and the topics of rejects see to it themselves
+            delivery_report_only_error=True,
         )
+        self._refused: dict[str, KafkaError] = {}
+        """The topics that messages of the transaction could not be written to, and why."""
 
     def start(self) -> None:
         """Take over: whatever an earlier process of this identity left open is aborted, and it can write no more."""
@@ -67,16 +71,22 @@ class Transactions:
     def begin(self, messages: Iterable[tuple[int, Outgoing]]) -> bool:
         """Begin a transaction with messages for their partitions; False, and none is begun, if there is none.
 
-        Raises ``AbortedError`` when nothing of it holds but the next one may, else the KafkaException from which
-        this process cannot go on: another one has its identity, or the broker has lost the transaction.
+        Raises ``AbortedError`` when nothing of it holds but the next one may, ``StreamError`` when it may without a
+        stream, else the KafkaException from which this process cannot go on: another one has its identity, or the
+        broker has lost the transaction.
         """
         begun = False
+        self._refused = {}
         try:
             for partition, message in messages:
                 if not begun:
                     self._producer.begin_transaction()
                     begun = True
                 self._produce(partition, message)
+        except StreamError:
+            if begun:
+                self._insist(lambda: self._producer.abort_transaction(TIMEOUT))
+            raise
         except KafkaException as error:
             self._abort(error)
         return begun
@@ -96,6 +106,10 @@ class Transactions:
             raise error
         log.warning("transaction aborted: %s", error.args[0].str())
         self._insist(lambda: self._producer.abort_transaction(TIMEOUT))
+        for topic, refusal in self._refused.items():
+            if refusal.code() == KafkaError._MSG_TIMED_OUT and self._is_there(topic):
+                continue
+            raise StreamError(topics.stream_of(topic), KafkaException(refusal)) from error
         kind = StrangerError if error.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID else AbortedError
         raise kind(error.args[0].str()) from error
 
@@ -120,7 +134,29 @@ class Transactions:
             span.end()
         while True:
             try:
-                self._producer.produce(message.topic, message.value, message.key, partition=partition, headers=headers)
+                self._producer.produce(
+                    message.topic,
+                    message.value,
+                    message.key,
+                    partition=partition,
+                    headers=headers,
+                    on_delivery=self._undelivered,
+                )
                 return
             except BufferError:
                 self._producer.poll(0.05)
+            except KafkaException as error:
+                if error.args[0].code() not in OF_A_TOPIC:
+                    raise
+                raise StreamError(topics.stream_of(message.topic), error) from error
+
+    def _undelivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and (error.code() in OF_A_TOPIC or error.code() == KafkaError._MSG_TIMED_OUT):
+            self._refused[message.topic()] = error
+
+    def _is_there(self, topic: str) -> bool:
+        """Is there such a topic, as far as the broker answers? The client waits for one that was deleted to come."""
+        try:
+            return topic in self._producer.list_topics(timeout=TIMEOUT).topics
+        except KafkaException:
+            return True

@@ -26,7 +26,7 @@ from stairwise.operators.store import MemoryStore
 from stairwise.platform import topics
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, DUSK, Stream
-from stairwise.streams.rows import EARLIEST
+from stairwise.streams.times import EARLIEST
 from tests.oracle import OracleRow, evaluate
 from tests.plans import plan_log
 

@@ -104,11 +104,12 @@ def run_pipeline(
 
 
 def _as_replayed(stream: Stream, partitions: int) -> Stream:
-    """The stream as files are its input: how long a row takes to arrive says nothing, so nothing is idle.
+    """The stream as files are its input: when a row arrives says nothing, so nothing is idle, and how far ahead a row
+    may be was judged when its file was read.
 
     Nobody looks anything up either.
     """
-    replayed = replace(stream, partitions=partitions, idle_after=None, retain_time=None, retain_bytes=None)
+    replayed = replace(stream, partitions=partitions, idle_after=None, retain_time=None, retain_bytes=None, future=None)
     return replace(replayed, live=stream.timestamp_by is None and not stream.is_table, incarnation=1)
 
 

@@ -168,6 +168,7 @@ def _options(stream: Stream) -> str:
     """How the stream or table was declared, as CQL says it."""
     said = [f"KEY ({', '.join(stream.keys)})"] if stream.is_table else []
     said += [f"TIMESTAMP BY {stream.timestamp_by}"] if stream.timestamp_by else []
+    said += [f"IN {stream.unit.value}"] if stream.unit is not None else []
     said += ["NON RETROACTIVE"] if not stream.retroactive else []
     said += [f"LATENESS {stream.lateness} ms"] if stream.lateness and not stream.is_table else []
     said += [f"IDLE AFTER {stream.idle_after} ms"] if stream.idle_after is not None else []

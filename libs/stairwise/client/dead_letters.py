@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from stairwise.errors import NotFoundError
 from stairwise.platform import kafka, topics
+from stairwise.streams.codes import Code
 from stairwise.streams.messages import CONTENT_TYPE
-from stairwise.streams.rows import Code
 
 AT_ONCE = 5_000
 """How many are published in a transaction."""

@@ -27,9 +27,11 @@ from stairwise.errors import ConflictError, NotFoundError
 from stairwise.platform import kafka, telemetry, topics
 from stairwise.schema import Stream, Type
 from stairwise.streams import rejected
+from stairwise.streams.codes import Code
 from stairwise.streams.messages import CONTENT_TYPE, Format
+from stairwise.streams.objects import ObjectField, object_reader
 from stairwise.streams.partition import partition_of, split
-from stairwise.streams.rows import Code, RowDecoder
+from stairwise.streams.rows import RowDecoder
 
 LINGER_MS = 5
 """Messages wait this long for company: many small ones share a request."""
@@ -305,13 +307,13 @@ def _key_reader(stream: Stream) -> Callable[[bytes], Any]:
     """Reads the PARTITION BY column out of a JSON line and passes over the rest."""
     if stream.partition_by is None:
         return lambda _: None
-    # A struct of one field makes the decoder skip all others without building them.
-    shape = msgspec.defstruct("Key", [("key", Any, None)], rename={"key": stream.partition_by})
-    decode = msgspec.json.Decoder(shape).decode
+    # A shape of one field makes the decoder skip all others without building them.
+    reader = object_reader([ObjectField(stream.partition_by, Any, is_required=False)], forbid_unknown=False)
+    (keys,) = reader.values
 
     def read(line: bytes) -> Any:
         try:
-            return decode(line).key  # type: ignore[attr-defined]
+            return keys([reader.read(line)])[0]
         except msgspec.DecodeError:
             return None
 

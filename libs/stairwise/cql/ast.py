@@ -218,11 +218,27 @@ Expression = (
 
 
 @dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """The column of TIMESTAMP BY, and what its numbers count where that is said."""
+
+    name: Name
+    unit: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """FUTURE UNLIMITED."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """A word with a value, of a window (SLIDE, LAG, ...) or of CREATE STREAM and CREATE TABLE (LATENESS, KEY, ...)."""
 
     keyword: str
-    value: Duration | Number | Name | Retention | tuple[Name, ...] | None
+    value: Duration | Unlimited | Number | Name | TimeColumn | Retention | tuple[Name, ...] | None
     span: Span
 
 

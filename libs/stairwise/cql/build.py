@@ -167,8 +167,18 @@ class SyntaxBuilder(Transformer[Token, Any]):
         return ast.Option(keyword.upper(), value, span if value is None else span.to(value.span))
 
     slide = row_slide = lag = offset = retain = option
-    timestamp_by = lateness = idle_after = partition_by = partitions = granule = live = future = reject = option
+    lateness = idle_after = partition_by = partitions = granule = live = future = reject = option
     retroactive = lateness_default = idle_default = retain_default = option
+
+    def time_unit(self, word: Token) -> ast.Name:
+        return ast.Name(word.upper(), _span(word))
+
+    def timestamp_by(self, keyword: Token, name: ast.Name, unit: ast.Name | None) -> ast.Option:
+        span = name.span if unit is None else name.span.to(unit.span)
+        return self.option(keyword, ast.TimeColumn(name, unit, span))
+
+    def unlimited(self, word: Token) -> ast.Unlimited:
+        return ast.Unlimited(_span(word))
 
     def retain_past(self, keyword: Token, *bounds: ast.Duration | ast.Size | None) -> ast.Option:
         given = [bound for bound in bounds if bound is not None]

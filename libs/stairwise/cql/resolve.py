@@ -17,15 +17,15 @@ from stairwise.cql.select import resolve_select
 from stairwise.cql.source import Source, Span
 from stairwise.cql.window_clauses import single_options
 from stairwise.errors import nearest
-from stairwise.schema import FOREVER, TIME_COLUMN, Column, Duration, Stream, Type
+from stairwise.schema import FOREVER, TIME_COLUMN, Column, Duration, Stream, Type, Unit
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
 MAX_COLUMNS = 1_000
 MAX_PARTITIONS = 1_024
 MAX_NAME = 100
 MAX_SET_OPERATIONS = 32
-DEFAULT_FUTURE: Duration = 86_400_000
-"""How far ahead of the clock a row may be whose time is Kafka's append time: one day."""
+DEFAULT_FUTURE: Duration = 365 * 86_400_000
+"""How far ahead of its message's append time a row may be: a year, which no sentinel of the year 9999 is."""
 
 LEAST_RETAINED = 1 << 20
 """Bytes that lookups need at least for a partition's past."""
@@ -61,7 +61,7 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
     check_name(source, statement.name, "stream")
     columns = _columns(source, statement.columns)
     options = single_options(source, statement.options)
-    timestamp_by = _timestamp_by(source, options.get("TIMESTAMP"), columns)
+    timestamp_by, unit = _timestamp_by(source, options.get("TIMESTAMP"), columns)
     partitions = _partitions(source, options.get("PARTITIONS"))
     retain_time, retain_bytes = _retained(source, options.get("RETAIN"), partitions)
     return Stream(
@@ -75,10 +75,11 @@ def resolve_stream(statement: ast.CreateStream, incarnation: int = 1) -> Stream:
         granule=_length(source, options.get("GRANULE"), 1_000) or 1_000,
         live="LIVE" in options or timestamp_by is None,
         incarnation=incarnation,
-        future=_length(source, options.get("FUTURE"), DEFAULT_FUTURE if timestamp_by is None else None),
+        future=_future(source, options.get("FUTURE"), None if timestamp_by is None else DEFAULT_FUTURE),
         reject_unknown="REJECT" in options,
         retain_time=retain_time,
         retain_bytes=retain_bytes,
+        unit=unit,
     )
 
 
@@ -105,7 +106,7 @@ def resolve_table(statement: ast.CreateTable, incarnation: int = 1) -> Stream:
     check_name(source, statement.name, "table")
     columns = _columns(source, statement.columns)
     options = single_options(source, statement.options)
-    timestamp_by = _timestamp_by(source, options.get("TIMESTAMP"), columns)
+    timestamp_by, unit = _timestamp_by(source, options.get("TIMESTAMP"), columns)
     if "KEY" not in options:
         raise source.error(
             statement.name.span,
@@ -131,14 +132,18 @@ def resolve_table(statement: ast.CreateTable, incarnation: int = 1) -> Stream:
         reject_unknown="REJECT" in options,
         keys=tuple(dict.fromkeys(key.text for key in keys)),
         retroactive="NON" not in options,
+        unit=unit,
     )
 
 
-def _timestamp_by(source: Source, option: ast.Option | None, columns: dict[str, Column]) -> str | None:
-    """The column that TIMESTAMP BY names, which is never NULL then."""
-    timestamp_by = _column_option(source, option, columns)
-    if option is None or timestamp_by is None:
-        return None
+def _timestamp_by(
+    source: Source, option: ast.Option | None, columns: dict[str, Column]
+) -> tuple[str | None, Unit | None]:
+    """The column that TIMESTAMP BY names, which is never NULL then, and what its numbers count, if that is said."""
+    if option is None:
+        return None, None
+    assert isinstance(option.value, ast.TimeColumn), "the grammar gives TIMESTAMP BY a column and perhaps a unit"
+    timestamp_by = _known_column(source, option.value.name, columns)
     if columns[timestamp_by].type is not Type.TIMESTAMP:
         raise source.error(
             option.span,
@@ -147,7 +152,8 @@ def _timestamp_by(source: Source, option: ast.Option | None, columns: dict[str, 
             hint=f"declare it as {timestamp_by} TIMESTAMP",
         )
     columns[timestamp_by] = replace(columns[timestamp_by], nullable=False)
-    return timestamp_by
+    unit = option.value.unit
+    return timestamp_by, None if unit is None else Unit(unit.text)
 
 
 def check_name(source: Source, name: ast.Name, kind: str) -> None:
@@ -196,14 +202,21 @@ def _column_type(source: Source, name: ast.Name) -> Type:
 def _column_option(source: Source, option: ast.Option | None, columns: Mapping[str, Column]) -> str | None:
     if option is None:
         return None
-    assert isinstance(option.value, ast.Name), "the grammar gives TIMESTAMP BY and PARTITION BY a name"
-    if option.value.text not in columns:
-        raise source.error(
-            option.value.span,
-            f"there is no column {option.value.text!r}",
-            hint=nearest(option.value.text, columns, "column"),
-        )
-    return option.value.text
+    assert isinstance(option.value, ast.Name), "the grammar gives PARTITION BY a name"
+    return _known_column(source, option.value, columns)
+
+
+def _known_column(source: Source, name: ast.Name, columns: Mapping[str, Column]) -> str:
+    if name.text not in columns:
+        hint = nearest(name.text, columns, "column")
+        raise source.error(name.span, f"there is no column {name.text!r}", hint=hint)
+    return name.text
+
+
+def _future(source: Source, option: ast.Option | None, default: Duration | None) -> Duration | None:
+    if option is not None and isinstance(option.value, ast.Unlimited):
+        return None
+    return _length(source, option, default)
 
 
 def _length(

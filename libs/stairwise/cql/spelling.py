@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stairwise.cql.query import Aggregate, Call, Const, Expr, Field
-from stairwise.schema import Duration, Stream, Type
+from stairwise.schema import Duration, Stream, Type, quoted
 from stairwise.windows.spec import (
     LandmarkWindow,
     MultiWindow,
@@ -114,29 +114,35 @@ def spell_window(window: Window | None) -> str:
 
 def spell_stream(stream: Stream) -> str:
     """The CREATE STREAM or CREATE TABLE statement that declares it."""
-    columns = ", ".join(f"{_name(c.name)} {c.type.value}" + ("" if c.nullable else " NOT NULL") for c in stream.columns)
+    columns = ", ".join(
+        f"{quoted(c.name)} {c.type.value}" + ("" if c.nullable else " NOT NULL") for c in stream.columns
+    )
     if stream.is_table:
         return _spell_table(stream, columns)
-    said = [f"CREATE STREAM {_name(stream.name)} ({columns})"]
-    said += [f"TIMESTAMP BY {_name(stream.timestamp_by)}"] if stream.timestamp_by is not None else []
+    said = [f"CREATE STREAM {quoted(stream.name)} ({columns})"]
+    said += [stream.time_clause] if stream.timestamp_by is not None else []
     said += [f"LATENESS {spell_duration(stream.lateness)}"] if stream.lateness else []
     said += [f"IDLE AFTER {spell_duration(stream.idle_after)}"] if stream.idle_after is not None else []
-    said += [f"PARTITION BY {_name(stream.partition_by)}"] if stream.partition_by is not None else []
+    said += [f"PARTITION BY {quoted(stream.partition_by)}"] if stream.partition_by is not None else []
     said += [f"PARTITIONS {stream.partitions}", f"GRANULE {spell_duration(stream.granule)}"]
     said += ["LIVE"] if stream.live and stream.timestamp_by is not None else []
-    said += [f"FUTURE {spell_duration(stream.future)}"] if stream.future is not None else []
+    said += [f"FUTURE {spell_future(stream)}"] if stream.timestamp_by is not None or stream.future is not None else []
     said += ["REJECT UNKNOWN FIELDS"] if stream.reject_unknown else []
     said += [spell_retention(stream)] if stream.retain_time is not None or stream.retain_bytes is not None else []
     return " ".join(said)
 
 
 def _spell_table(table: Stream, columns: str) -> str:
-    said = [f"CREATE TABLE {_name(table.name)} ({columns}) KEY ({', '.join(map(_name, table.keys))})"]
-    said += [f"TIMESTAMP BY {_name(table.timestamp_by)}"] if table.timestamp_by is not None else []
+    said = [f"CREATE TABLE {quoted(table.name)} ({columns}) KEY ({', '.join(map(quoted, table.keys))})"]
+    said += [table.time_clause] if table.timestamp_by is not None else []
     said += ["NON RETROACTIVE"] if not table.retroactive else []
     said += [f"PARTITIONS {table.partitions}"]
     said += ["REJECT UNKNOWN FIELDS"] if table.reject_unknown else []
     return " ".join(said)
+
+
+def spell_future(stream: Stream) -> str:
+    return "UNLIMITED" if stream.future is None else spell_duration(stream.future)
 
 
 def spell_retention(stream: Stream) -> str:
@@ -144,7 +150,3 @@ def spell_retention(stream: Stream) -> str:
     said = [spell_duration(stream.retain_time)] if stream.retain_time is not None else []
     said += [f"AT MOST {stream.retain_bytes} BYTES"] if stream.retain_bytes is not None else []
     return " ".join(["RETAIN", *said])
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stairwise.streams.rows import Code
+from stairwise.streams.codes import Code
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Rejected
-from stairwise.schema import TIME_COLUMN, Column, Instant, Stream
-from stairwise.streams.rows import EARLIEST, EXPECTED, LATEST, Code, must_be_there, time_out_of_range
+from stairwise.schema import Column, Instant, Stream
+from stairwise.streams.codes import Code
+from stairwise.streams.rows import expected, must_be_there
+from stairwise.streams.times import in_milliseconds, latest_in_files
 
 SHOWN = 40
 
@@ -27,6 +29,8 @@ class Converted:
 
     values: pa.Array
     wrong: dict[int, Code]
+    is_number: np.ndarray | None = None
+    """Of instants, which rows said theirs by a number; None: all."""
 
 
 def check_columns(stream: Stream, file: str, present: list[str]) -> None:
@@ -64,15 +68,19 @@ def assembled(
     for column, values in zip(stream.columns, arrays, strict=False):
         wrong = columns[column.name].wrong if column.name in columns else {}
         for row, code in wrong.items():
-            reasons.setdefault(row, (code, column.name, _wrong_text(column, raw(row))))
+            reasons.setdefault(row, (code, column.name, _wrong_text(stream, column, raw(row))))
         if values.null_count and must_be_there(stream, column):
             for row in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
-                text = f"field {column.name!r}: null, but the column is NOT NULL; expected {EXPECTED[column.type]}"
+                wanted = expected(stream, column)
+                text = f"field {column.name!r}: null, but the column is NOT NULL; expected {wanted}"
                 reasons.setdefault(row, (Code.NULL_FIELD, column.name, text))
-    time = arrays[_time_index(stream)].fill_null(0).to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero((time < EARLIEST) | (time > LATEST)).tolist():
-        text = time_out_of_range(stream, int(time[row]))
-        reasons.setdefault(row, (Code.OUT_OF_RANGE, stream.time_column, text))
+    at = stream.arrow_schema.get_field_index(stream.time_column)
+    came = arrays[at].fill_null(0).to_numpy(zero_copy_only=False)
+    is_number = columns[stream.time_column].is_number if stream.time_column in columns else None
+    time, wrong_times = in_milliseconds(stream, came, is_number, latest_in_files(stream))
+    arrays[at] = pa.array(time)
+    for row, (code, text) in wrong_times.items():
+        reasons.setdefault(row, (code, stream.time_column, text))
     schema = pa.schema([pa.field(f.name, f.type) for f in stream.arrow_schema])
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
     rejected = [
@@ -85,12 +93,7 @@ def assembled(
     return Chunk(pa.RecordBatch.from_arrays(rows.columns, schema=stream.arrow_schema), rejected)
 
 
-def _time_index(stream: Stream) -> int:
-    names = [*(c.name for c in stream.columns), TIME_COLUMN]
-    return names.index(stream.time_column)
-
-
-def _wrong_text(column: Column, row: dict[str, object]) -> str:
+def _wrong_text(stream: Stream, column: Column, row: dict[str, object]) -> str:
     shown = msgspec.json.encode(row[column.name]).decode()
     shown = shown if len(shown) <= SHOWN else shown[: SHOWN - 3] + "..."
-    return f"field {column.name!r}: expected {EXPECTED[column.type]}, got {shown}"
+    return f"field {column.name!r}: expected {expected(stream, column)}, got {shown}"

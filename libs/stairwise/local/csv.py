@@ -22,11 +22,12 @@ from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Clock, Rejected
 from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.rows import Code
+from stairwise.streams.codes import Code
 
 BLOCK = 4 * 2**20
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _INTEGER = re.compile(r"-?[0-9]+")
+_DIGITS = re.compile(rb"-?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -126,7 +127,8 @@ def _one_by_one(column: Column, fields: pa.BinaryArray) -> Converted:
     convert = _CONVERSIONS[column.type]
     values: list[Any] = []
     wrong: dict[int, Code] = {}
-    for i, field in enumerate(fields.to_pylist()):
+    texts = fields.to_pylist()
+    for i, field in enumerate(texts):
         value = None
         if field is not None:
             try:
@@ -138,7 +140,10 @@ def _one_by_one(column: Column, fields: pa.BinaryArray) -> Converted:
             except (ValueError, msgspec.ValidationError):
                 wrong[i] = Code.WRONG_TYPE
         values.append(value)
-    return Converted(pa.array(values, column.type.arrow), wrong)
+    is_number: np.ndarray | None = None
+    if column.type is Type.TIMESTAMP:
+        is_number = np.array([field is not None and _DIGITS.fullmatch(field) is not None for field in texts], bool)
+    return Converted(pa.array(values, column.type.arrow), wrong, is_number)
 
 
 def _integer(text: str) -> int:

@@ -11,6 +11,7 @@ from stairwise.local.chunks import Chunk, Clock, Rejected
 from stairwise.operators.pages import concat
 from stairwise.schema import Stream
 from stairwise.streams.rows import RowDecoder
+from stairwise.streams.times import latest_in_files
 
 BLOCK = 2**19
 """Bytes decoded at a time: their rows are Python objects for a while, and these should stay in the cache."""
@@ -46,7 +47,7 @@ class JsonLines:
     def __init__(self, stream: Stream, file: BinaryIO, clock: Clock) -> None:
         self._file = file
         self._clock = clock
-        self._decoder = RowDecoder(stream)
+        self._decoder = RowDecoder(stream, latest_in_files(stream))
         self._timed_by_clock = stream.timestamp_by is None
 
     def chunks(self) -> Iterator[Chunk]:

@@ -14,7 +14,9 @@ from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Clock
 from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.rows import EXPECTED, Code
+from stairwise.streams.codes import Code
+from stairwise.streams.rows import expected
+from stairwise.streams.times import of_arrow
 
 ROWS = 65_536
 """Rows read at a time."""
@@ -49,7 +51,7 @@ class Parquet:
         if not _can_be(column.type, found):
             raise ConfigError(
                 f"{self._name}: column {column.name!r} is {found}, and stream {self._stream.name} "
-                f"needs {column.type.value}: {EXPECTED[column.type]}"
+                f"needs {column.type.value}: {expected(self._stream, column)}"
             )
 
     def check(self) -> None:
@@ -101,26 +103,14 @@ def _can_be(wanted: Type, found: pa.DataType) -> bool:
 def _converted(column: Column, values: pa.Array) -> Converted:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if column.type is Type.TIMESTAMP:
-        values = _milliseconds(values)
+    is_number: np.ndarray | None = None
+    if column.type is Type.TIMESTAMP and not pa.types.is_integer(values.type):
+        values = values.cast(pa.timestamp("ms")) if pa.types.is_date(values.type) else values
+        values, is_number = of_arrow(values), np.zeros(len(values), bool)
     try:
-        return Converted(values.cast(column.type.arrow, safe=column.type is not Type.DOUBLE), {})
+        return Converted(values.cast(column.type.arrow, safe=column.type is not Type.DOUBLE), {}, is_number)
     except pa.ArrowInvalid:
         too_big = pc.fill_null(pc.greater(values, pa.scalar(2**63 - 1, pa.uint64())), False)
         rows = np.flatnonzero(too_big.to_numpy(zero_copy_only=False)).tolist()
         fitting = pc.if_else(too_big, pa.scalar(None, values.type), values)
         return Converted(fitting.cast(column.type.arrow), dict.fromkeys(rows, Code.OUT_OF_RANGE))
-
-
-def _milliseconds(values: pa.Array) -> pa.Array:
-    """Instants as a count of milliseconds, finer digits cut off toward the past; without a zone they are UTC."""
-    if pa.types.is_date(values.type):
-        values = values.cast(pa.timestamp("ms"))
-    if not pa.types.is_timestamp(values.type):
-        return values
-    finer = {"s": 0, "ms": 1, "us": 1000, "ns": 1_000_000}[values.type.unit]
-    counts = values.cast(pa.int64())
-    if finer == 0:
-        return pc.multiply(counts, 1000)
-    floored = np.floor_divide(counts.fill_null(0).to_numpy(zero_copy_only=False), finer)
-    return pa.array(floored, mask=counts.is_null().to_numpy(zero_copy_only=False))

@@ -19,7 +19,7 @@ from stairwise.local.jsonl import BLOCK as JSON_BLOCK
 from stairwise.local.jsonl import JsonLines
 from stairwise.local.parquet import Parquet
 from stairwise.schema import Stream
-from stairwise.streams.rows import EARLIEST
+from stairwise.streams.times import EARLIEST
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from stairwise.schema import Column, Stream, Type
+from stairwise.schema import Column, Stream, Type, Unit
 from stairwise.v1 import streams_pb2
+
+_UNITS: dict[streams_pb2.TimeUnit.ValueType, Unit | None] = {
+    streams_pb2.TIME_UNIT_UNSPECIFIED: None,
+    streams_pb2.TIME_UNIT_SECONDS: Unit.SECONDS,
+    streams_pb2.TIME_UNIT_MILLISECONDS: Unit.MILLISECONDS,
+    streams_pb2.TIME_UNIT_MICROSECONDS: Unit.MICROSECONDS,
+    streams_pb2.TIME_UNIT_NANOSECONDS: Unit.NANOSECONDS,
+}
 
 
 def stream_to_proto(stream: Stream, *, sealed: bool = False) -> streams_pb2.Stream:
@@ -25,6 +33,7 @@ def stream_to_proto(stream: Stream, *, sealed: bool = False) -> streams_pb2.Stre
         retain_bytes=stream.retain_bytes,
         keys=stream.keys,
         non_retroactive=not stream.retroactive,
+        time_unit=next(value for value, unit in _UNITS.items() if unit is stream.unit),
     )
 
 
@@ -46,6 +55,7 @@ def stream_from_proto(message: streams_pb2.Stream) -> Stream:
         retain_bytes=message.retain_bytes if message.HasField("retain_bytes") else None,
         keys=tuple(message.keys),
         retroactive=not message.non_retroactive,
+        unit=_UNITS[message.time_unit],
     )
 
 

@@ -78,6 +78,11 @@ class Server:
         self._say(health_pb2.HealthCheckResponse.SERVING)
         log.info("ready")
 
+    def tell(self, name: str, is_well: bool) -> None:
+        """Answer whoever asks for the health of something else than the whole."""
+        status = health_pb2.HealthCheckResponse
+        self._health.set(name, status.SERVING if is_well else status.NOT_SERVING)
+
     def stop(self, grace: float = 2) -> None:
         self._health.enter_graceful_shutdown()
         self._server.stop(grace).wait()

@@ -44,6 +44,8 @@ STALE = frozenset(
 COMPACTED = {"cleanup.policy": "compact"}
 PACKED = {"compression.type": "lz4"}
 """Whatever the producer chose: lz4 makes at most 255 bytes of one, where others make thousands."""
+BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
+"""When a message came is for the broker to say: it is the time of rows that have none, and FUTURE counts from it."""
 AS_WRITTEN = {"compression.type": "producer"}
 """Ingest packs batches itself; a broker that unpacked them to look inside would do it for nothing."""
 WHOLE = "whole"
@@ -82,6 +84,11 @@ def dead(stream: str) -> str:
     return f"dlq.{stream}"
 
 
+def stream_of(topic: str) -> str:
+    """The stream or table that an ``in.*``, ``s.*``, ``t.*``, ``late.*`` or ``dlq.*`` topic is of."""
+    return parse_sequenced(topic)[0] if topic.startswith(("s.", "t.")) else topic.partition(".")[2]
+
+
 def results_partition(signature: str) -> int:
     """Where the reports of a signature go, from all of its shards."""
     return zlib.crc32(signature.encode()) % RESULTS_PARTITIONS
@@ -98,7 +105,7 @@ def make(admin: AdminClient, stream: Stream) -> None:
     """Make the topics of a stream or table. Of a table Kafka keeps the last update of each key for good."""
     needed = topics_of(stream)
     kept = COMPACTED if stream.is_table else {}
-    own = {incoming(stream.name): PACKED | kept, sequenced(stream): AS_WRITTEN | kept}
+    own = {incoming(stream.name): PACKED | BY_BROKER | kept, sequenced(stream): AS_WRITTEN | kept}
     _ensure(admin, needed, dict.fromkeys(needed, PACKED) | own)
 
 

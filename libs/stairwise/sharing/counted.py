@@ -60,7 +60,8 @@ from stairwise.sharing.stair import Stair
 from stairwise.windows.schedule import ordinals
 from stairwise.windows.spec import RowsWindow, TimeWindow
 
-NUMBER = "_number"
+NUMBER = "_number" * 20
+"""Longer than a declared column's name may be, so that none is called so."""
 _OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")
 _COUNT, _WAITING = b"N", b"W"
 
@@ -122,6 +123,11 @@ def _numbered(stream: Stream) -> Stream:
     return replace(stream, columns=columns, timestamp_by=NUMBER, lateness=_EACH_ITS_OWN)
 
 
+def _waiting_schema(stream: Stream) -> pa.Schema:
+    """The stream's columns while they wait; those that are called as places are take names that none can declare."""
+    return pa.schema([f.with_name(f.name * 100) if f.name in PLACE else f for f in stream.arrow_schema])
+
+
 @dataclass(frozen=True)
 class CountedBlock:
     """What a signature says at some rows, by their numbers, and where these rows stand in time."""
@@ -174,7 +180,7 @@ class SharedCounted:
         self._operator = _operator_for(signature.by_number, numbered, store)
         self._count, self._reached = state.count, state.reached
         """How many rows are numbered, and up to which instant."""
-        self._buffer = RowBuffer(store, _WAITING, signature.stream.arrow_schema, self._count)
+        self._buffer = RowBuffer(store, _WAITING, _waiting_schema(signature.stream), self._count)
 
     @property
     def queries(self) -> list[Query]:
@@ -210,7 +216,7 @@ class SharedCounted:
         """So many rows came before the first one that is inserted here."""
         if self._reached == DAWN and rows > self._count:
             self._count = rows
-            self._buffer = RowBuffer(self._store, _WAITING, self.signature.stream.arrow_schema, rows)
+            self._buffer = RowBuffer(self._store, _WAITING, _waiting_schema(self.signature.stream), rows)
 
     def _join(self) -> None:
         """Let those join up to whose instant all rows are numbered. One that misses rows sees those from here on."""
@@ -229,7 +235,7 @@ class SharedCounted:
             partition = pa.array(np.full(batch.rows.num_rows, batch.partition, np.int64))
             sequence = pa.array(np.asarray(batch.sequence, np.int64))
             columns = [*batch.rows.columns, time, partition, sequence]
-            self._buffer.add(pa.RecordBatch.from_arrays(columns, names=[*batch.rows.schema.names, *PLACE]))
+            self._buffer.add(pa.RecordBatch.from_arrays(columns, names=self._buffer.schema.names))
 
     def reach(self, *, settled: bool) -> Reach | None:
         """Reports follow rows alone."""
@@ -259,8 +265,9 @@ class SharedCounted:
             first, self._count = self._count + 1, self._buffer.end
             self._buffer.drop(self._count)
             numbers = np.arange(first, self._count + 1)
-            columns = [*(rows.column(name) for name in self.signature.stream.arrow_schema.names), pa.array(numbers)]
-            named = pa.RecordBatch.from_arrays(columns, names=[*self.signature.stream.arrow_schema.names, NUMBER])
+            names = [*self.signature.stream.arrow_schema.names, NUMBER]
+            columns = [*rows.columns[: len(names) - 1], pa.array(numbers)]
+            named = pa.RecordBatch.from_arrays(columns, names=names)
             self._operator.insert(Batch(self.signature.stream.name, 0, named, numbers, first, self._count))
             times = int64_view(rows.column(TIME))
             places = ordinals(times).astype(np.int64)

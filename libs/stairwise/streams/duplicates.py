@@ -22,6 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 _COLON = ord(":")
+_SHORT_ESCAPES = frozenset('"\\/\b\f\n\r\t')
+"""What JSON can spell with a backslash and one letter."""
 STEP = 256
 """How many rows are counted together where not all can be."""
 MOST = 8
@@ -31,6 +33,9 @@ MOST = 8
 class DuplicateFinder:
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name: json.dumps(name, ensure_ascii=False).encode() for name in names}
+        has_short_escape = any(_SHORT_ESCAPES.intersection(name) for name in self._names)
+        self._escape = b"\\" if has_short_escape else b"\\u"
+        """What stands in a row that may spell a name with an escape."""
 
     def find(self, text: bytes, raw: Callable[[], Sequence[bytes]], columns: Sequence[pa.Array]) -> dict[int, str]:
         """By number of row, a field that it has twice. ``columns`` are those of the names, in their order."""
@@ -43,12 +48,12 @@ class DuplicateFinder:
         doubtful = list(self._names.values())
         if len(suspects) * MOST > len(rows):
             doubtful = [name for name, count in zip(doubtful, values, strict=True) if text.count(name) > count]
-            if not doubtful and b"\\u" not in text:
+            if not doubtful and self._escape not in text:
                 return {}
         found = {}
         for number in suspects:
             row = rows[number]
-            if any(row.count(quoted) > 1 for quoted in doubtful) or b"\\u" in row:
+            if any(row.count(quoted) > 1 for quoted in doubtful) or self._escape in row:
                 name = self._twice(row)
                 if name is not None:
                     found[number] = name

@@ -9,7 +9,8 @@ compressed bodies (Kafka compresses anyway), dictionaries and views.
   DOUBLE      every integer and floating point type
   STRING      string, large_string
   BOOLEAN     bool
-  TIMESTAMP   every integer type (milliseconds), timestamp of any unit (finer digits are cut off; without a zone, UTC)
+  TIMESTAMP   every integer type (milliseconds, or what the stream says of its time), timestamp of any unit (finer
+              digits are cut off; without a zone, UTC)
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stairwise.schema import Column, Stream, Type
+from stairwise.streams.codes import Code
 from stairwise.streams.framing import BROKEN, END, end_of_plain_batch, is_compressed, metadata_size
-from stairwise.streams.rows import EXPECTED, BadRow, Code, Decoded, must_be_there, within_time
+from stairwise.streams.rows import BadRow, Decoded, expected, must_be_there, within_time
+from stairwise.streams.times import of_arrow
 
 MAX_ROWS = 1 << 20
 """Of one message, and no more than it has bytes: a column of bits is small, the columns that it lacks would not be."""
@@ -198,10 +200,10 @@ class ArrowDecoder:
             if column.name in names:
                 found = schema.field(column.name).type
                 if not _can_be(column.type, found):
-                    text = f"field {column.name!r}: expected {EXPECTED[column.type]}, got a column of {found}"
+                    text = f"field {column.name!r}: expected {expected(self._stream, column)}, got a column of {found}"
                     raise RefusedError(Code.WRONG_TYPE, column.name, text)
             elif must_be_there(self._stream, column):
-                text = f"field {column.name!r}: missing; expected {EXPECTED[column.type]}"
+                text = f"field {column.name!r}: missing; expected {expected(self._stream, column)}"
                 raise RefusedError(Code.MISSING_FIELD, column.name, text)
         self._checked = schema
         self._opening = value[: metadata_size(value)] if all(map(_is_plain, schema.types)) else None
@@ -211,7 +213,7 @@ class ArrowDecoder:
         stream, count = self._stream, raw.num_rows
         present = set(raw.schema.names)
         arrays = [
-            _converted(c, raw.column(c.name)) if c.name in present else pa.nulls(count, c.type.arrow)
+            _converted(stream, c, raw.column(c.name)) if c.name in present else pa.nulls(count, c.type.arrow)
             for c in stream.columns
         ]
         if stream.timestamp_by is None:
@@ -221,14 +223,18 @@ class ArrowDecoder:
         bad: list[BadRow] = []
         for column, array in zip(stream.columns, arrays, strict=False):
             if array.null_count and must_be_there(stream, column):
-                text = f"field {column.name!r}: null, but the column is NOT NULL; expected {EXPECTED[column.type]}"
+                wanted = expected(stream, column)
+                text = f"field {column.name!r}: null, but the column is NOT NULL; expected {wanted}"
                 null: np.ndarray = array.is_null().to_numpy(zero_copy_only=False)
                 bad += [BadRow(int(i), Code.NULL_FIELD, column.name, text) for i in index[null[index]]]
                 index = index[~null[index]]
         if bad:
             arrays = [array.take(pa.array(index)) for array in arrays]
         rows = pa.RecordBatch.from_arrays(arrays, schema=stream.arrow_schema)
-        return ArrowRows(raw, message, within_time(stream, Decoded(rows, index, bad)))
+        is_number: np.ndarray | None = None
+        if stream.timestamp_by in present and pa.types.is_timestamp(raw.schema.field(stream.timestamp_by).type):
+            is_number = np.zeros(rows.num_rows, bool)
+        return ArrowRows(raw, message, within_time(stream, Decoded(rows, index, bad), is_number))
 
 
 def _is_plain(found: pa.DataType) -> bool:
@@ -252,27 +258,14 @@ def _can_be(wanted: Type, found: pa.DataType) -> bool:
             return bool(types.is_string(found) or types.is_large_string(found))
 
 
-def _converted(column: Column, values: pa.Array) -> pa.Array:
+def _converted(stream: Stream, column: Column, values: pa.Array) -> pa.Array:
     wanted = column.type.arrow
     if values.type.equals(wanted):
         return values
     try:
         if pa.types.is_timestamp(values.type):
-            return _milliseconds(values)
+            return of_arrow(values)
         return values.cast(wanted, safe=column.type is not Type.DOUBLE)
     except pa.ArrowInvalid as error:
-        text = f"field {column.name!r}: expected {EXPECTED[column.type]} of 64 bits: {error}"
+        text = f"field {column.name!r}: expected {expected(stream, column)} of 64 bits: {error}"
         raise RefusedError(Code.OUT_OF_RANGE, column.name, text) from error
-
-
-def _milliseconds(values: pa.Array) -> pa.Array:
-    counts = values.cast(pa.int64())
-    match values.type.unit:
-        case "s":
-            return pc.multiply_checked(counts, 1000)
-        case "ms":
-            return counts
-        case unit:
-            finer = 1000 if unit == "us" else 1_000_000
-            floored = np.floor_divide(counts.fill_null(0).to_numpy(zero_copy_only=False), finer)
-            return pa.array(floored, mask=counts.is_null().to_numpy(zero_copy_only=False))

@@ -24,9 +24,10 @@ import pyarrow as pa
 from stairwise.schema import Stream
 from stairwise.streams import rejected
 from stairwise.streams.blocks import BLOCK_ROWS, Bad, Block, Part
+from stairwise.streams.codes import Code
 from stairwise.streams.framing import MARKER
 from stairwise.streams.ipc import ArrowDecoder, ArrowRows, Refusal
-from stairwise.streams.rows import UNREADABLE, BadRow, Code, Decoded, RowDecoder, diagnose, within_time
+from stairwise.streams.rows import UNREADABLE, BadRow, Decoded, RowDecoder, diagnose, within_time
 from stairwise.streams.texts import Lines, TextRun, cut
 from stairwise.streams.uniform import UniformDecoder
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from stairwise.streams.blocks import Bad
-from stairwise.streams.rows import BadRow, Code
+from stairwise.streams.codes import Code
+from stairwise.streams.rows import BadRow
 
 LONGEST = 1 << 20
 """How many characters of a bad row are sent."""

@@ -18,15 +18,16 @@ What a message may hold:
   BOOLEAN     true or false
   TIMESTAMP   integer milliseconds, or an RFC 3339 string with its offset (finer digits are cut off)
 
+Of the time column, integers count what the stream says, milliseconds if it says nothing (see ``times``).
+
 A missing field is NULL. Fields that the stream does not declare are skipped unread, or make the row bad if the
 stream says REJECT UNKNOWN FIELDS. A declared field that comes twice makes it bad: which one was meant? The row's own
-time must lie in the years 1 to 9999, which catches the usual mistake of microseconds or nanoseconds.
+time must lie in the years 1 to 9999.
 """
 
 from __future__ import annotations
 
 import datetime
-import enum
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,12 +38,10 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.schema import Column, Instant, Stream, Type
+from stairwise.streams.codes import Code
 from stairwise.streams.duplicates import DuplicateFinder
-
-EARLIEST: Instant = -62_135_596_800_000
-"""The first millisecond of the year 1."""
-LATEST: Instant = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
+from stairwise.streams.objects import FIELDS, ObjectField, object_reader
+from stairwise.streams.times import LATEST, in_milliseconds
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -58,10 +57,8 @@ _JSON_TYPES: dict[Type, Any] = {
     Type.TIMESTAMP: _TIMESTAMP,
 }
 _VALUES = {type_: msgspec.json.Decoder(json_type) for type_, json_type in _JSON_TYPES.items()}
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-"""An object as its fields, each as it is written: nothing is made of what may be nested without end."""
 _INTEGER = re.compile(rb"-?[0-9]+")
-EXPECTED = {
+_EXPECTED = {
     Type.BIGINT: "an integer",
     Type.DOUBLE: 'a number, "NaN", "Infinity" or "-Infinity"',
     Type.STRING: "a string",
@@ -71,25 +68,12 @@ EXPECTED = {
 """What a value of each type looks like, for messages to people."""
 
 
-class Code(enum.Enum):
-    """Why a row is bad."""
-
-    MALFORMED = "MALFORMED"
-    """Not one JSON object in valid UTF-8, nor lines of them, nor an Arrow stream."""
-    WRONG_TYPE = "WRONG_TYPE"
-    MISSING_FIELD = "MISSING_FIELD"
-    NULL_FIELD = "NULL_FIELD"
-    OUT_OF_RANGE = "OUT_OF_RANGE"
-    UNKNOWN_FIELD = "UNKNOWN_FIELD"
-    """Only for a stream that says REJECT UNKNOWN FIELDS."""
-    DUPLICATE_FIELD = "DUPLICATE_FIELD"
-    FUTURE = "FUTURE"
-    """Further ahead of the clock than the stream's FUTURE."""
-    TOO_LARGE = "TOO_LARGE"
-    SEALED = "SEALED"
-    """It came while the stream was sealed or dropped."""
-    TOMBSTONE = "TOMBSTONE"
-    """A message for a table that has a key and no value: rows of a table are replaced, never deleted."""
+def expected(stream: Stream, column: Column) -> str:
+    """What a value of a column looks like, for messages to people."""
+    text = _EXPECTED[column.type]
+    if column.name == stream.timestamp_by and stream.unit is not None:
+        return text.replace("milliseconds", stream.unit.value.lower())
+    return text
 
 
 @dataclass(frozen=True)
@@ -117,32 +101,21 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class RowDecoder:
     """Decodes the JSON messages of one stream."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, latest: Instant = LATEST) -> None:
+        """``latest`` is the latest time that a row may have."""
         self._stream = stream
-        self._slots = [f"f{i}" for i in range(len(stream.columns))]
-        fields: list[Any] = []
-        for slot, column in zip(self._slots, stream.columns, strict=True):
-            json_type = _JSON_TYPES[column.type]
-            if must_be_there(stream, column):
-                fields.append((slot, json_type))
-            else:
-                fields.append((slot, json_type | None, None))
-        fields.sort(key=len)  # required ones first, as a struct demands
-        names = {slot: column.name for slot, column in zip(self._slots, stream.columns, strict=True)}
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-            msgspec.defstruct("Row", fields, rename=names, gc=False, forbid_unknown_fields=stream.reject_unknown)
-        )
-        self._values = [_values_of(slot) for slot in self._slots]
-        self._duplicates = DuplicateFinder(names.values())
-        self.read = self._decoder.decode
-        """One message to a struct; raises one of ``UNREADABLE``."""
-        self.read_lines = self._decoder.decode_lines
+        self._latest = latest
+        fields = [ObjectField(c.name, _JSON_TYPES[c.type], must_be_there(stream, c)) for c in stream.columns]
+        self._reader = object_reader(fields, forbid_unknown=stream.reject_unknown)
+        self._duplicates = DuplicateFinder(column.name for column in stream.columns)
+        self.read = self._reader.read
+        """One message to an object; raises one of ``UNREADABLE``."""
 
     def decode(self, messages: Sequence[bytes], times: np.ndarray | None = None) -> Decoded:
         """All messages as rows or bad rows; ``times`` are append times, for a stream without TIMESTAMP BY."""
         structs: list[Any] = []
         bad: list[BadRow] = []
-        rest = map(self._decoder.decode, messages)
+        rest = map(self.read, messages)
         while True:
             try:
                 structs.extend(rest)
@@ -175,7 +148,7 @@ class RowDecoder:
         if not block.startswith(b"{") or not block.endswith(b"}\n") or block.count(b"}\n{") != lines - 1:
             return None
         try:
-            structs = self.read_lines(block)
+            structs = self._reader.read_lines(block)
         except UNREADABLE:
             return None
         return structs if len(structs) == lines else None
@@ -184,9 +157,13 @@ class RowDecoder:
         self, structs: list[Any], times: np.ndarray | None, text: bytes, raw: Callable[[], Sequence[bytes]]
     ) -> Decoded:
         """Structs as rows. ``text`` is all that they were read from; ``raw``, asked only in doubt, that of each."""
-        columns = [
-            _column(column, values(structs)) for values, column in zip(self._values, self._stream.columns, strict=True)
-        ]
+        columns = []
+        is_number: np.ndarray | None = None
+        for values, column in zip(self._reader.values, self._stream.columns, strict=True):
+            found = values(structs)
+            columns.append(_column(column, found))
+            if column.name == self._stream.timestamp_by and datetime.datetime in set(map(type, found)):
+                is_number = np.fromiter((type(value) is int for value in found), bool, len(found))
         if self._stream.timestamp_by is None:
             if times is None:
                 raise ValueError(f"stream {self._stream.name} takes its time from the transport: give times")
@@ -194,22 +171,16 @@ class RowDecoder:
         rows = pa.RecordBatch.from_arrays(columns, schema=self._stream.arrow_schema)
         twice = self._duplicates.find(text, raw, columns)
         if not twice:
-            return within_time(self._stream, Decoded(rows, np.arange(len(structs)), []))
+            return within_time(self._stream, Decoded(rows, np.arange(len(structs)), []), is_number, self._latest)
         is_kept = np.ones(len(structs), bool)
         is_kept[list(twice)] = False
         bad = [
             BadRow(at, Code.DUPLICATE_FIELD, name, f"field {name!r}: comes more than once in the object")
             for at, name in twice.items()
         ]
-        return within_time(self._stream, Decoded(rows.filter(pa.array(is_kept)), np.flatnonzero(is_kept), bad))
-
-
-def time_out_of_range(stream: Stream, time: Instant) -> str:
-    """What to say of a row whose time is impossible."""
-    return (
-        f"field {stream.time_column!r}: {time} ms lies outside the years 1 to 9999; "
-        "are these microseconds or nanoseconds?"
-    )
+        is_number = None if is_number is None else is_number[is_kept]
+        once = Decoded(rows.filter(pa.array(is_kept)), np.flatnonzero(is_kept), bad)
+        return within_time(self._stream, once, is_number, self._latest)
 
 
 def diagnose(stream: Stream, message: bytes, index: int, error: Exception) -> BadRow:
@@ -220,7 +191,7 @@ def diagnose(stream: Stream, message: bytes, index: int, error: Exception) -> Ba
         return BadRow(index, Code.MALFORMED, None, "the message is empty; one JSON object was expected")
     try:
         message.decode()
-        row = _FIELDS.decode(message)
+        row = FIELDS.decode(message)
     except UnicodeDecodeError:
         return BadRow(index, Code.MALFORMED, None, "the message is not valid UTF-8")
     except RecursionError:
@@ -249,15 +220,15 @@ def must_be_there(stream: Stream, column: Column) -> bool:
 
 def _wrong(stream: Stream, column: Column, row: Mapping[str, msgspec.Raw]) -> tuple[Code, str] | None:
     """What is wrong with a column's value in a row, if anything is."""
-    expected = EXPECTED[column.type]
+    wanted = expected(stream, column)
     if column.name not in row:
         if not must_be_there(stream, column):
             return None
-        return Code.MISSING_FIELD, f"missing; expected {expected}"
+        return Code.MISSING_FIELD, f"missing; expected {wanted}"
     value = bytes(row[column.name])
     if value == b"null":
         forbidden = must_be_there(stream, column)
-        return (Code.NULL_FIELD, f"null, but the column is NOT NULL; expected {expected}") if forbidden else None
+        return (Code.NULL_FIELD, f"null, but the column is NOT NULL; expected {wanted}") if forbidden else None
     try:
         _VALUES[column.type].decode(value)
     except msgspec.ValidationError as error:
@@ -265,7 +236,7 @@ def _wrong(stream: Stream, column: Column, row: Mapping[str, msgspec.Raw]) -> tu
             return None
         too_big = column.type in (Type.BIGINT, Type.TIMESTAMP) and _INTEGER.fullmatch(value) is not None
         code = Code.OUT_OF_RANGE if too_big else Code.WRONG_TYPE
-        what = f"{expected} of 64 bits" if too_big else expected
+        what = f"{wanted} of 64 bits" if too_big else wanted
         return code, f"expected {what}, got {_shown(value)}"
     return None
 
@@ -284,12 +255,6 @@ def _kept(count: int, bad: list[int]) -> np.ndarray:
     return np.flatnonzero(keep)
 
 
-def _values_of(slot: str) -> Callable[[list[Any]], list[Any]]:
-    """What gives one field of all structs. Written out, the lookup costs a third of what ``attrgetter`` takes."""
-    values: Callable[[list[Any]], list[Any]] = eval(f"lambda structs: [struct.{slot} for struct in structs]")
-    return values
-
-
 def _column(column: Column, values: list[Any]) -> pa.Array:
     """The values of a column in its Arrow type. Rare spellings are only looked for where Arrow refuses."""
     try:
@@ -306,15 +271,23 @@ def _milliseconds(time: datetime.datetime) -> Instant:
     return (time - _EPOCH) // _MILLISECOND
 
 
-def within_time(stream: Stream, decoded: Decoded) -> Decoded:
-    """Move the rows whose time is impossible to the bad ones."""
-    time: np.ndarray = decoded.rows.column(stream.time_column).to_numpy()
-    if not len(time) or (time.min() >= EARLIEST and time.max() <= LATEST):
-        return decoded
-    possible = (time >= EARLIEST) & (time <= LATEST)
-    bad = list(decoded.bad)
-    for at in np.flatnonzero(~possible):
-        text = time_out_of_range(stream, int(time[at]))
-        bad.append(BadRow(int(decoded.index[at]), Code.OUT_OF_RANGE, stream.time_column, text))
-    bad.sort(key=lambda b: b.index)
-    return Decoded(decoded.rows.filter(pa.array(possible)), decoded.index[possible], bad)
+def within_time(
+    stream: Stream, decoded: Decoded, is_number: np.ndarray | None = None, latest: Instant = LATEST
+) -> Decoded:
+    """The rows with their times in milliseconds; those whose time cannot be are moved to the bad ones.
+
+    ``is_number`` and ``latest`` are as ``in_milliseconds`` has them.
+    """
+    came: np.ndarray = decoded.rows.column(stream.time_column).to_numpy()
+    time, wrong = in_milliseconds(stream, came, is_number, latest)
+    rows = decoded.rows
+    if time is not came:
+        at = rows.schema.get_field_index(stream.time_column)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(time))
+    if not wrong:
+        return Decoded(rows, decoded.index, decoded.bad)
+    bad = decoded.bad + [
+        BadRow(int(decoded.index[at]), code, stream.time_column, text) for at, (code, text) in wrong.items()
+    ]
+    kept = _kept(len(time), list(wrong))
+    return Decoded(rows.take(pa.array(kept)), decoded.index[kept], sorted(bad, key=lambda b: b.index))

@@ -9,7 +9,7 @@ import pytest
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_stream
-from stairwise.schema import Column, Stream, Type
+from stairwise.schema import Column, Stream, Type, Unit
 from tests.unit.cql.market import expect_refusal
 
 
@@ -61,15 +61,22 @@ def test_a_stream_without_options_has_kafkas_time_and_is_live() -> None:
         partitions=4,
         granule=1_000,
         live=True,
-        future=86_400_000,
     )
 
 
 def test_a_stream_with_its_own_time_is_not_live_and_its_time_is_never_null() -> None:
     stream = declare("CREATE STREAM s (at TIMESTAMP, until TIMESTAMP) TIMESTAMP BY at LATENESS 0s")
     assert not stream.live
-    assert stream.future is None
+    assert stream.future == 365 * 86_400_000
+    assert stream.unit is None
     assert [c.nullable for c in stream.columns] == [False, True]
+
+
+def test_the_unit_of_the_time_and_an_unlimited_future_can_be_said() -> None:
+    stream = declare("CREATE STREAM s (at TIMESTAMP) TIMESTAMP BY at in seconds FUTURE UNLIMITED")
+    assert (stream.unit, stream.future) == (Unit.SECONDS, None)
+    stream = declare("CREATE STREAM s (at TIMESTAMP) FUTURE 2 DAYS TIMESTAMP BY at IN NANOSECONDS LATENESS 1s")
+    assert (stream.unit, stream.future, stream.lateness) == (Unit.NANOSECONDS, 2 * 86_400_000, 1_000)
 
 
 def test_options_stand_in_any_order() -> None:

@@ -17,7 +17,7 @@ from stairwise.local.chunks import Rejected
 from stairwise.local.jsonl import JsonLines
 from stairwise.local.sources import Source
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.rows import Code
+from stairwise.streams.codes import Code
 
 STREAM = Stream(
     "s",

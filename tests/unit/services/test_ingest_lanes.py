@@ -16,8 +16,8 @@ from services.ingest.state import State
 from stairwise.platform.batches import BatchHeaders, decode_rows
 from stairwise.platform.lives import Life
 from stairwise.schema import DAWN, FOREVER, Column, Stream, Type
-from stairwise.streams.rows import EARLIEST
 from stairwise.streams.sequence import Position
+from stairwise.streams.times import EARLIEST
 
 COLUMNS = (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT, nullable=False))
 KEYS: list[Key] = [("in.a", 0), ("in.a", 1), ("in.b", 0), ("in.b", 1)]
@@ -198,3 +198,36 @@ def test_what_was_committed_before_streams_could_be_altered_is_still_read() -> N
     assert (headers.previous, headers.watermark, headers.seen) == (89, 89, 100)
     old = [(name, value) for name, value in headers.encode() if name != "seen"]
     assert State.of_batch(Life(stream, 1), dict(old)).watermark(Life(stream, 1)) == 89
+
+
+APPENDED = 1_700_000_000_000
+HOUR = 3_600_000
+AHEAD = st.sampled_from([-1, 0, 1]).map(lambda d: HOUR + d) | st.sampled_from([-HOUR, 0, 10**12])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2]), st.integers(0, 5 * HOUR), AHEAD), min_size=1, max_size=12),
+    st.integers(1, 12),
+)
+def test_how_far_ahead_a_row_is_counts_from_its_messages_append_time_however_they_are_cut(
+    sent: list[tuple[int, int, int]], size: int
+) -> None:
+    stream = Stream("a", COLUMNS, "ts", future=HOUR, lateness=10**12)
+    lane = Lane(0, Life(stream, 1), State(1), 0, 0.0, LIMIT)
+    messages = []
+    for number, (kind, after, ahead) in enumerate(sent):
+        appended = APPENDED + after
+        row = b'{"ts":%d,"n":%d}' % (appended + ahead, number)
+        messages.append(Message(topic="in.a", partition=0, offset=number, value=row, timestamp=(kind, appended)))
+    kept, dead = [], []
+    for start in range(0, len(messages), size):
+        lane.take(messages[start : start + size], 1.0)
+        for out in lane.write(1, CLOCK):
+            if out.topic.startswith("s."):
+                kept += decode_rows(out.value, stream).column("n").to_pylist()
+            else:
+                headers = dict(out.headers)
+                assert headers["code"] == b"FUTURE"
+                dead.append(int(headers["offset"]))
+    assert kept == [n for n, (_, _, ahead) in enumerate(sent) if ahead <= HOUR]
+    assert dead == [n for n, (_, _, ahead) in enumerate(sent) if ahead > HOUR]

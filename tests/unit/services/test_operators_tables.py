@@ -14,7 +14,7 @@ from stairwise.operators.store import MemoryStore
 from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN
-from stairwise.streams.rows import EARLIEST
+from stairwise.streams.times import EARLIEST
 from tests.plans import plan_log
 
 PLANS = plan_log(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams import rejected
 from stairwise.streams.blocks import BLOCK_ROWS, Block
+from stairwise.streams.codes import Code
 from stairwise.streams.messages import ENOUGH_OBJECTS, UNLIKE, Format, MessageDecoder
-from stairwise.streams.rows import Code
 
 STREAM = Stream(
     "t",

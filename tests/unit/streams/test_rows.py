@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.rows import LATEST, BadRow, Code, RowDecoder
+from stairwise.streams.codes import Code
+from stairwise.streams.rows import BadRow, RowDecoder
+from stairwise.streams.times import LATEST
 
 TRADES = Stream(
     "trades",
