@@ -73,7 +73,7 @@ def held_back(stream: StreamStanding) -> str:
     if stream.watermark >= DUSK or stream.stream.is_table:
         return ""
     if stream.watermark == DAWN:
-        if stream.unread:
+        if any(p.unread for p in _slowest(stream, DAWN)):
             return "waits for ingest"
         return "no row yet" if stream.furthest == DAWN else f"{_empty(stream)}: no row yet"
     slowest = min(stream.partitions, key=lambda p: p.watermark)
@@ -201,7 +201,8 @@ class _Case:
                 yield self._say(Cause.NO_ROWS, f"waits for {name}: no row yet", stream=name)
                 continue
             partition = next(n for n, p in enumerate(stream.partitions) if p.watermark == DAWN)
-            text = f"waits for {name} {_empty(stream)}: no row yet{_remedy(stream.stream)}"
+            empty = len(_slowest(stream, DAWN))
+            text = f"waits for {name} {_empty(stream)}: no row yet{_remedy(stream.stream, empty)}"
             yield self._say(Cause.EMPTY_PARTITION, text, stream=name, partition=partition)
 
     def _behind(self) -> Iterator[Waiting]:
@@ -265,10 +266,11 @@ def _empty(stream: StreamStanding) -> str:
     return f"partition{'s' if len(numbers) > 1 else ''} {_listed(numbers)}"
 
 
-def _remedy(stream: Stream) -> str:
+def _remedy(stream: Stream, partitions: int = 1) -> str:
     if stream.idle_after is not None or stream.partitions == 1:
         return ""
-    return f" (ALTER STREAM {stream.name} SET IDLE AFTER 10 SECONDS would let time go on without it)"
+    them = "it" if partitions == 1 else "them"
+    return f" (ALTER STREAM {stream.name} SET IDLE AFTER 10 SECONDS would let time go on without {them})"
 
 
 def _listed(names: Sequence[str]) -> str:

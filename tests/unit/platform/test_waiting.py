@@ -67,6 +67,10 @@ def test_several_empty_partitions_are_all_named_and_idle_after_is_not_advised_wh
     assert answer.sentence == "volumes waits for trades partitions 0, 2 and 3: no row yet"
 
 
+def test_several_empty_partitions_would_all_be_left_behind() -> None:
+    assert told(HELD, at(7), HELD).sentence.endswith("would let time go on without them)")
+
+
 def test_a_stream_without_any_row() -> None:
     answer = told(HELD, HELD)
     assert (answer.cause, answer.sentence) == (Cause.NO_ROWS, "volumes waits for trades: no row yet")
@@ -191,6 +195,7 @@ def test_updates_of_a_table_that_are_not_read_are_waited_for() -> None:
         ((HELD, HELD), "no row yet"),
         ((at(1), HELD), "partition 1: no row yet"),
         ((PartitionStanding(unread=3), at(1)), "waits for ingest"),
+        ((HELD, at(1, unread=3)), "partition 0: no row yet"),
         ((at(1), at(41)), "partition 0 is 40 s behind"),
         ((PartitionStanding(watermark=DUSK),), ""),
     ],
