@@ -30,15 +30,16 @@ class Written:
     version: int
     sealed: bool
     active: Instant
+    floor: Instant = DAWN
 
     @staticmethod
     def decode(metadata: str) -> Written:
-        return Written(*json.loads(metadata)[:6])
+        return Written(*json.loads(metadata)[:7])
 
     def watermark(self, lateness: int) -> Instant:
         if self.sealed:
             return DUSK
-        return DAWN if self.highest == DAWN else self.highest - lateness - 1
+        return self.floor if self.highest == DAWN else max(self.floor, self.highest - lateness - 1)
 
 
 @dataclass(frozen=True)
