@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
@@ -81,7 +82,7 @@ class Ingest:
         self._outcomes: list[tuple[str, Outcome]] = []
         self._lanes: dict[Key, Lane] = {}
         self._dispatch = Dispatch(self._lanes)
-        self._idleness = Idleness(self._consumer, self._ends)
+        self._idleness = Idleness(partial(recovery.committed, self._consumer), self._ends.of)
         self._following = Following(self._consumer, self._ends)
         self._seal_at: dict[Key, int] = {}
         self._subscribed: set[str] = set()
@@ -322,7 +323,7 @@ class Ingest:
             self._marked_at = now
             for key, lane in self._lanes.items():
                 lane.end_told = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)[1]
-            for key, watermark in self._idleness.watermarks(self._lanes, now).items():
+            for key, watermark in self._idleness.watermarks(self._lanes, self._plans.log.newest, now).items():
                 lane = said[key] = self._lanes[key]
                 yield key[1], lane.mark(self._version_of(lane), watermark)
             for key, follows in self._following.marks(self._lanes, self._plans.log.newest).items():
