@@ -11,8 +11,9 @@ which it was taken over. Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from stairwise.errors import StairwiseError
 from stairwise.lookups.homes import are_at_home, have_homes
@@ -50,9 +51,11 @@ class Partition:
     newest: Instant = DAWN
     """The highest time of a row."""
     retain: Retain = field(default_factory=Retain)
+    reached: Callable[[], Instant] = lambda: DUSK
+    """How far the stream has come as a whole."""
 
     def __post_init__(self) -> None:
-        self.past = Past(self.stream, self.number, self.retain)
+        self.past = Past(self.stream, self.number, self.retain, self.reached)
         self.is_tidy = have_homes(self.stream)
         """Does PARTITION BY send every row here that the partition ever had?"""
 
@@ -89,11 +92,19 @@ class Holdings:
         self._partitions: dict[Key, Partition] = {}
         self._whole: dict[str, list[Partition]] = {}
         """By topic, the partitions of streams that were found to be here and ready as a whole."""
+        self._heard: dict[str, Instant] = {}
+        """By topic, where a lookup was last asked at: as far as the stream had come, wherever its partitions are."""
 
     def assign(self, assigned: Mapping[Key, Stream]) -> None:
         """Hold exactly these: what was held stays as it is, what is new starts empty, what is gone is freed."""
         self._partitions = {
-            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain.of(stream))
+            key: self._partitions.get(key)
+            or Partition(
+                stream,
+                key[1],
+                retain=self._retain.of(stream),
+                reached=partial(self._reached, key[0], stream.partitions),
+            )
             for key, stream in assigned.items()
         }
         self._whole.clear()
@@ -109,6 +120,16 @@ class Holdings:
                 return None
             self._whole[topic] = known
         return known
+
+    def hear(self, stream: Stream, at: Instant) -> None:
+        """A lookup was asked at this instant."""
+        self._heard[topics.sequenced(stream)] = at
+
+    def _reached(self, topic: str, partitions: int) -> Instant:
+        """How far a stream has come, as far as is known here: of partitions elsewhere, by what was asked last."""
+        held = [partition.past.watermark for key, partition in self if key[0] == topic]
+        heard = self._heard.get(topic, DUSK) if len(held) < partitions else DUSK
+        return min([heard, *held])
 
     def get(self, key: Key) -> Partition | None:
         return self._partitions.get(key)

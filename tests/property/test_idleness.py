@@ -169,6 +169,7 @@ class IdlenessModel(RuleBasedStateMachine):
             self.logs[key] += [Row(start + n * 100 + number, self.now) for n in range(1, 20)]
             self.event_time = max(self.event_time, start + 2_000)
             if data.draw(st.booleans()):
+                self.an_instance_takes(first + number, data.draw(st.integers(1, 30)))
                 self._go_on(delay)
         self.event_time += ahead
 
