@@ -122,7 +122,7 @@ class Ingest:
                 self._rewind()
                 continue
             now = time.monotonic()
-            if self._dispatch.take(messages, now) and self._waiting_since is None:
+            if self._dispatch.take(messages) and self._waiting_since is None:
                 self._waiting_since = now
             if self._is_due(now, is_backlog=len(messages) == asked):
                 self._write()
@@ -201,7 +201,6 @@ class Ingest:
         places = recovery.committed(self._consumer, keys)
         behind = max((p.state.version for p in places.values() if p.state is not None), default=0)
         self._plans.read_upto(behind)  # whoever had them before may have known newer plans
-        now = time.monotonic()
         lives_of = {key: self._plans.log.lives(topics.stream_of_incoming(key[0])) for key in keys}
         unknown = {key: lives_of[key] for key, place in places.items() if place.state is None and lives_of[key]}
         if unknown:
@@ -212,7 +211,7 @@ class Ingest:
                 continue
             life = recovery.life_of(lives, place.state)
             state = place.state or State(life.stream.incarnation)
-            self._lanes[key] = Lane(key[1], life, state, place.offset, now, self._settings.ingest_max_bytes)
+            self._lanes[key] = Lane(key[1], life, state, place.offset, self._settings.ingest_max_bytes)
             fields = telemetry.fields(topic=key[0], partition=key[1], offset=place.offset)
             log.info("partition opened", extra=fields)
         tables = {key: lane.stream for key, lane in self._lanes.items() if key in lives_of and lane.stream.is_table}

@@ -46,6 +46,8 @@ class Partition:
     """The offset of the last batch that was there when it was taken over; -1: none was. None: not known yet."""
     next_offset: int = 0
     next_sequence: int | None = None
+    marks: int = 0
+    """How many batches without rows came last, one after the other."""
     rows: int = 0
     watermark: Instant = DAWN
     newest: Instant = DAWN
@@ -75,6 +77,7 @@ class Partition:
         rows = decode_rows(value, self.stream)
         self.next_offset = offset + 1
         self.next_sequence = headers.sequence + headers.rows
+        self.marks = 0 if headers.rows else self.marks + 1
         self.rows += rows.num_rows
         self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.number)
         self.watermark = headers.watermark

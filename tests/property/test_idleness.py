@@ -37,7 +37,7 @@ class Row:
     arrived: float
 
 
-@dataclass
+@dataclass(eq=False)
 class SimulatedLane:
     """A partition as an instance takes it."""
 

@@ -32,6 +32,8 @@ from stairwise.schema import Duration, Instant, Stream
 GRACE: Duration = 5_000
 """For how long partitions may lag behind each other on their way to the broker, in milliseconds, where IDLE AFTER is
 not shorter."""
+APPEND_GRACE: Duration = 500
+"""The same where rows have the time at which the broker took them: only brokers' clocks may lag behind each other."""
 LONGEST: Duration = 400
 """How much time passes between two ticks at the most: twice what it should be. Whoever hung has not watched."""
 SETTLED: Duration = 1_000
@@ -66,7 +68,7 @@ class Watch:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._idle_after = math.inf if stream.idle_after is None else stream.idle_after
-        self.grace = min(self._idle_after, GRACE)
+        self.grace = min(self._idle_after, APPEND_GRACE if stream.timestamp_by is None else GRACE)
         self._ticked: float | None = None
         self._watched = 0.0
         """Milliseconds."""
@@ -117,11 +119,12 @@ class Watch:
         return seen.rows > 0 and self._since(number) < self._idle_after
 
     def _waits(self, number: int, seen: Seen) -> bool:
-        patience = self._idle_after if seen.rows or self._stream.idle_after is not None else GRACE
-        return self._since(number) >= patience
+        is_empty = not seen.rows and self._stream.idle_after is None
+        return self._since(number) >= (self.grace if is_empty else self._idle_after)
 
     def _note(self, watermark: Instant) -> None:
-        if not self._notes or self._notes[-1][1] != watermark:
+        """It never goes back: what was right to give stays right, whoever has rows again."""
+        if not self._notes or watermark > self._notes[-1][1]:
             self._notes.append((self._watched, watermark))
 
     def _offer(self, clock: Instant, *, is_active: bool) -> Offer | None:

@@ -59,7 +59,7 @@ def test_every_row_is_written_in_order_in_its_own_partition(
     sent: list[tuple[Key, str]], size: int, end_at: int
 ) -> None:
     streams = {name: Stream(name, COLUMNS, "ts") for name in "ab"}
-    lanes = {key: Lane(key[1], Life(streams[key[0][3:]], 1), State(1), 0, 0.0, LIMIT) for key in KEYS}
+    lanes = {key: Lane(key[1], Life(streams[key[0][3:]], 1), State(1), 0, LIMIT) for key in KEYS}
     dispatch = Dispatch(lanes)
     messages: list[Message] = []
     expected: dict[Key, list[int]] = {key: [] for key in KEYS}
@@ -81,7 +81,7 @@ def test_every_row_is_written_in_order_in_its_own_partition(
     messages.insert(end_at, Message(topic="in.a", partition=1, offset=99, error=end))
     written: dict[Key, list[int]] = {key: [] for key in KEYS}
     for start in range(0, len(messages), size):
-        dispatch.take(messages[start : start + size], 1.0)
+        dispatch.take(messages[start : start + size])
         for key, lane in lanes.items():
             for out in lane.write(1, CLOCK):
                 if out.topic.startswith("s."):
@@ -100,10 +100,10 @@ def update(offset: int, value: bytes | None) -> Message:
 
 
 def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_counts_under_keys_of_its_own() -> None:
-    lane = Lane(0, Life(TABLE, 1), State(1, version=1), 0, 0.0, LIMIT)
-    lane.take([update(0, b'{"n":7}')], 1.0)
+    lane = Lane(0, Life(TABLE, 1), State(1, version=1), 0, LIMIT)
+    lane.take([update(0, b'{"n":7}')])
     out = [*lane.write(1, CLOCK), lane.follow(1, {"s.a.1": 40}), lane.follow(1, {"s.a.1": 50}), lane.mark(2)]
-    lane.take([update(1, b'{"n":7}')], 2.0)
+    lane.take([update(1, b'{"n":7}')])
     out += [*lane.write(2, CLOCK), lane.mark(2, sealed=True)]
     headers = [BatchHeaders.decode(dict(message.headers)) for message in out]
     assert {message.topic for message in out} == {"t.names.1"}
@@ -116,8 +116,8 @@ def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_co
 
 
 def test_a_tombstone_of_a_table_is_a_dead_letter_that_says_why() -> None:
-    lane = Lane(0, Life(TABLE, 1), State(1), 0, 0.0, LIMIT)
-    lane.take([update(0, None), update(1, b'{"n":7}'), update(2, b'{"n":null}')], 1.0)
+    lane = Lane(0, Life(TABLE, 1), State(1), 0, LIMIT)
+    lane.take([update(0, None), update(1, b'{"n":7}'), update(2, b'{"n":null}')])
     written: dict[str, list[dict[str, bytes]]] = {}
     for message in lane.write(1, CLOCK):
         written.setdefault(message.topic, []).append(dict(message.headers))
