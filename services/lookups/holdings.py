@@ -44,6 +44,8 @@ class Partition:
     number: int
     target: int | None = None
     """The offset of the last batch that was there when it was taken over; -1: none was. None: not known yet."""
+    target_sequence: int = 0
+    """The number of the next row after the target."""
     next_offset: int = 0
     next_sequence: int | None = None
     marks: int = 0
@@ -76,7 +78,7 @@ class Partition:
             raise GapError(key, self.next_sequence, headers.sequence)
         rows = decode_rows(value, self.stream)
         self.next_offset = offset + 1
-        self.next_sequence = headers.sequence + headers.rows
+        self.next_sequence = rows_upto(headers)
         self.marks = 0 if headers.rows else self.marks + 1
         self.rows += rows.num_rows
         self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.number)
@@ -84,6 +86,11 @@ class Partition:
         self.newest = max(self.newest, headers.highest)
         self.past.take(rows, DUSK if headers.sealed else headers.watermark)
         return True
+
+
+def rows_upto(headers: BatchHeaders) -> int:
+    """The number of the next row after a batch."""
+    return headers.sequence + headers.rows
 
 
 class Holdings:

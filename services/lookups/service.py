@@ -21,7 +21,7 @@ from services.lookups import metrics
 from services.lookups.api import SERVICE, LookupsApi
 from services.lookups.follower import PlanFollower
 from services.lookups.holdings import Holdings, Key
-from services.lookups.marks import SURE, WORTH, next_rows
+from services.lookups.marks import next_rows, stretches
 from services.lookups.peers import Peers
 from services.lookups.runner import FilterRunner
 from services.lookups.targets import find_targets
@@ -127,7 +127,7 @@ class Lookups:
                 self._worker.assigned.set()
                 continue
             for key, target in found.items():
-                missing[key].target = target
+                missing[key].target, missing[key].target_sequence = target.offset, target.sequence
             if len(found) < len(missing):
                 await asyncio.sleep(RETRY)
                 self._worker.assigned.set()
@@ -159,24 +159,22 @@ class Lookups:
         """Where a partition was idle for long, read on at its next rows: a day of marks must not hold up a start."""
         while True:
             await asyncio.sleep(PASS_EVERY)
-            passed = {
-                key: (p.next_offset, p.target, p.next_sequence)
-                for key, p in self._holdings
-                if p.marks >= SURE and p.target is not None and p.target - p.next_offset > WORTH
-            }
-            found: dict[Key, int] = {}
-            for key, (start, target, sequence) in passed.items():
-                try:
-                    found[key] = await asyncio.to_thread(next_rows, self._brokers, key, start, target, sequence or 0)
-                except KafkaException as error:
-                    log.warning("the marks of %s/%d cannot be passed over: %s", *key, error.args[0])
+            asked = stretches(self._holdings)
+            if not asked or self._worker.is_rebalancing:
+                continue
+            try:
+                found = await asyncio.to_thread(next_rows, self._brokers, asked)
+            except KafkaException as error:
+                log.warning("marks cannot be passed over: %s", error.args[0])
+                await asyncio.sleep(RETRY)
+                continue
             for key, offset in found.items():
                 partition = self._holdings.get(key)
-                if partition is not None and partition.next_sequence == passed[key][2]:
-                    fields = telemetry.fields(topic=key[0], partition=key[1], marks=offset - passed[key][0])
+                if partition is not None and (partition.next_sequence or 0) == asked[key].sequence:
+                    fields = telemetry.fields(topic=key[0], partition=key[1], marks=offset - asked[key].start)
                     log.info("marks passed over", extra=fields)
                     partition.marks, partition.next_offset = 0, max(partition.next_offset, offset)
-            if found and not self._worker.is_rebalancing:
+            if not self._worker.is_rebalancing:
                 await self._worker.rewind()
 
     async def _run_filters(self) -> None:
