@@ -49,7 +49,7 @@ class Dispatch:
         """Messages that wait in the lanes, and their bytes."""
         self.bytes = 0
 
-    def take(self, messages: list[Message], now: float) -> bool:
+    def take(self, messages: list[Message]) -> bool:
         """Give each message to its lane; did any?"""
         if not messages:
             return False
@@ -64,7 +64,7 @@ class Dispatch:
         for start, end in self._runs(messages):
             lane = self._lanes.get((messages[start].topic(), messages[start].partition()))
             if lane is not None:
-                lane.take(messages[start:end], now)
+                lane.take(messages[start:end])
                 taken = True
         self._measure(messages)
         return taken

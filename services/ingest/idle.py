@@ -1,78 +1,109 @@
-"""Idle partitions: how far time has come for one without rows.
+"""Idle partitions: asks Kafka what the rule of ``stairwise.streams.idleness`` has to know, in the order it demands.
 
-Idleness is a watermark that ingest writes: the minimum over the stream's active partitions as they are committed,
-whoever owns them; where none is active and the stream is LIVE, what the clock says. A partition whose end has not
-been read is never idle, so a backlog is never made late by a timer.
+    1 what was taken here, and what others have committed    2 the rule: who may be given what
+    3 where those partitions end, asked only now             4 given to those that have been read so far
+
+Watermarks of others are read before the ends are asked for: what the broker held when their rows were taken is below.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol
 
-from confluent_kafka import Consumer
+from services.ingest.due import Beats
+from services.ingest.recovery import Key, Place
+from services.ingest.state import State
+from stairwise.platform import topics
+from stairwise.platform.lives import Life
+from stairwise.platform.plans import Catalogue
+from stairwise.schema import Instant, Stream
+from stairwise.streams.idleness import Offer, Seen, Watch
 
-from services.ingest.lane import Lane
-from services.ingest.recovery import Key, committed
-from stairwise.platform import kafka, topics
-from stairwise.schema import DAWN, Instant
+
+class Lane(Protocol):
+    """What is asked of a lane here."""
+
+    life: Life
+    state: State
+    next_offset: int
+
+    @property
+    def pending(self) -> int: ...
+    @property
+    def watermark(self) -> Instant: ...
+    def has_read(self, end: int) -> bool: ...
 
 
 class Idleness:
     """Looks at the lanes of one instance, and through what is committed at those of the others."""
 
-    def __init__(self, consumer: Consumer, ends: kafka.Ends) -> None:
-        self._consumer = consumer
+    def __init__(
+        self,
+        committed: Callable[[Collection[Key]], Mapping[Key, Place]],
+        ends: Callable[[Iterable[Key]], Mapping[Key, int]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._committed = committed
         self._ends = ends
+        self._clock = clock
+        self._watches: dict[Stream, Watch] = {}
+        self._beats = Beats()
 
-    def watermarks(self, lanes: Mapping[Key, Lane], now: float) -> dict[Key, Instant]:
-        """The watermarks to give to idle partitions."""
-        quiet = {key: lane for key, lane in lanes.items() if _is_quiet(lane, now)}
-        clock = int(time.time() * 1000)  # before the ends are asked for: what comes later is later than this
-        ends = self._ends.of(quiet)
-        given = {}
-        active: dict[str, Instant | None] = {}
-        for key, lane in quiet.items():
-            stream = lane.stream
-            if not lane.has_read(ends[key]):
-                continue
-            if stream.name not in active:
-                active[stream.name] = self._active_watermark(lane, lanes, now, clock)
-            watermark = active[stream.name]
-            if watermark is None and stream.live:
-                watermark = clock - stream.lateness - 1
-            if watermark is not None and watermark > lane.watermark:
-                given[key] = watermark
-        return given
+    def watermarks(self, lanes: Mapping[Key, Lane], plans: Catalogue, now: float) -> dict[Key, Instant]:
+        """The watermarks to give to idle partitions now."""
+        ours: dict[Stream, dict[int, Seen]] = {}
+        for key, lane in lanes.items():
+            stream = lane.life.stream
+            if not (stream.is_table or lane.state.sealed or lane.life.dropped):
+                ours.setdefault(stream, {})[key[1]] = _seen(lane)
+        self._watches = {s: self._watch(s) for s in ours if _may_wait(s, ours[s])}
+        waiting = {s: watch for s, watch in self._watches.items() if watch.tick(now, ours[s])}
+        elsewhere = self._elsewhere(waiting, lanes)
+        clock = int(self._clock() * 1000)  # before the ends are asked for: what comes later is later than this
+        offers: dict[Key, Instant] = {}
+        for stream, watch in waiting.items():
+            for number, offer in watch.look(clock, ours[stream] | elsewhere.get(stream, {})).items():
+                if self._is_worth(stream, ours[stream][number].watermark, offer, plans):
+                    offers[topics.incoming(stream.name), number] = offer.watermark
+        ends = self._ends(offers)  # after everything above
+        return {key: watermark for key, watermark in offers.items() if lanes[key].has_read(ends[key])}
 
-    def _active_watermark(self, idle: Lane, lanes: Mapping[Key, Lane], now: float, clock: Instant) -> Instant | None:
-        """The lowest watermark of the stream's partitions that have rows; None where none has."""
-        stream = idle.stream
-        assert stream.idle_after is not None
-        topic = topics.incoming(stream.name)
-        found: list[Instant] = []
-        elsewhere: list[Key] = []
-        for partition in range(stream.partitions):
-            lane = lanes.get((topic, partition))
-            if lane is None:
-                elsewhere.append((topic, partition))
-            elif lane.life is idle.life and now - lane.active_at < stream.idle_after / 1000:
-                found.append(lane.watermark)
-        for place in committed(self._consumer, elsewhere).values():
-            state = place.state
-            if (
-                state is not None
-                and state.incarnation == stream.incarnation
-                and not state.sealed
-                and state.is_active(clock, stream.idle_after)
-            ):
-                found.append(state.watermark(idle.life))
-        return min((watermark for watermark in found if watermark > DAWN), default=None)
+    def _watch(self, stream: Stream) -> Watch:
+        """The one that looks at a stream, or another where ALTER STREAM has declared it otherwise."""
+        known = self._watches.get(stream)
+        return known if known is not None and known.stream.is_declared_as(stream) else Watch(stream)
+
+    def _elsewhere(self, streams: Iterable[Stream], lanes: Mapping[Key, Lane]) -> dict[Stream, dict[int, Seen]]:
+        """The partitions of other instances, as they are committed."""
+        asked = {
+            key: stream
+            for stream in streams
+            for number in range(stream.partitions)
+            if (key := (topics.incoming(stream.name), number)) not in lanes
+        }
+        found: dict[Stream, dict[int, Seen]] = {}
+        lives = {lane.life.stream: lane.life for lane in lanes.values()}
+        for key, place in self._committed(asked).items() if asked else ():
+            state, stream = place.state, asked[key]
+            if state is not None and state.incarnation == stream.incarnation and not state.sealed:
+                seen = Seen(place.offset, state.position.sequence, state.watermark(lives[stream]))
+                found.setdefault(stream, {})[key[1]] = seen
+        return found
+
+    def _is_worth(self, stream: Stream, before: Instant, offer: Offer, plans: Catalogue) -> bool:
+        """A mark is written only if it moves something, or may be the last for now."""
+        beat = self._beats.of(stream, plans)
+        if offer.is_settled or (beat.by_row and not offer.by_clock):
+            return True
+        return beat.moves(before, offer.watermark)
 
 
-def _is_quiet(lane: Lane, now: float) -> bool:
-    """Has a partition that may be idle had no rows for as long as its stream says?"""
-    idle_after = lane.stream.idle_after
-    if idle_after is None or lane.state.sealed or lane.life.dropped or lane.pending:
-        return False
-    return now - lane.active_at >= idle_after / 1000
+def _seen(lane: Lane) -> Seen:
+    return Seen(lane.next_offset, lane.state.position.sequence, lane.watermark, None if lane.pending else lane)
+
+
+def _may_wait(stream: Stream, ours: Mapping[int, Seen]) -> bool:
+    """Could any of our partitions be given a watermark, sooner or later?"""
+    return stream.idle_after is not None or any(not seen.rows for seen in ours.values())

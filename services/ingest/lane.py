@@ -56,7 +56,7 @@ class Outcome:
 
 
 class Lane:
-    def __init__(self, partition: int, life: Life, state: State, next_offset: int, now: float, max_bytes: int) -> None:
+    def __init__(self, partition: int, life: Life, state: State, next_offset: int, max_bytes: int) -> None:
         self.partition = partition
         self.next_offset = next_offset
         """The offset of the next message to take."""
@@ -64,8 +64,6 @@ class Lane:
         """The offset at which the end of the partition was last met."""
         self.end_told = -1
         """Where the partition ended, as a fetch told it."""
-        self.active_at = now
-        """When the last row came, by the monotonic clock."""
         self.outcome = Outcome()
         """What came of the rows since ``settle``."""
         self._pending: list[Message] = []
@@ -103,7 +101,7 @@ class Lane:
         """The offset up to which everything was written: the one to commit."""
         return int(self._pending[0].offset()) if self._pending else self.next_offset
 
-    def take(self, messages: Sequence[Message], now: float) -> None:
+    def take(self, messages: Sequence[Message]) -> None:
         """Messages in the order of their offsets. One that was taken before a seek is passed over."""
         if messages[0].offset() < self.next_offset:
             messages = [m for m in messages if m.offset() >= self.next_offset]
@@ -111,7 +109,6 @@ class Lane:
                 return
         self._pending += messages
         self.next_offset = messages[-1].offset() + 1
-        self.active_at = now
 
     def has_read(self, end: int) -> bool:
         """Has everything below the end offset been taken? (Control records take offsets but never come.)"""

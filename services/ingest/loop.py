@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
@@ -84,7 +85,7 @@ class Ingest:
         self._outcomes: list[tuple[str, Outcome]] = []
         self._lanes: dict[Key, Lane] = {}
         self._dispatch = Dispatch(self._lanes)
-        self._idleness = Idleness(self._consumer, self._ends)
+        self._idleness = Idleness(partial(recovery.committed, self._consumer), self._ends.of)
         self._following = Following(self._consumer, self._ends)
         self._seal_at: dict[Key, int] = {}
         self._subscribed: set[str] = set()
@@ -127,7 +128,7 @@ class Ingest:
                 continue
             now = time.monotonic()
             try:
-                if self._dispatch.take(messages, now) and self._waiting_since is None:
+                if self._dispatch.take(messages) and self._waiting_since is None:
                     self._waiting_since = now
             except StreamError as fault:
                 self._set_aside(fault)
@@ -239,7 +240,6 @@ class Ingest:
         places = recovery.committed(self._consumer, keys)
         behind = max((p.state.version for p in places.values() if p.state is not None), default=0)
         self._plans.read_upto(behind)  # whoever had them before may have known newer plans
-        now = time.monotonic()
         lives_of = {key: self._plans.log.lives(topics.stream_of(key[0])) for key in keys}
         well = {key for key in keys if lives_of[key] and topics.stream_of(key[0]) not in self._failures}
         unknown = {key: lives_of[key] for key in well if places[key].state is None}
@@ -250,7 +250,7 @@ class Ingest:
                 continue
             life = recovery.life_of(lives_of[key], place.state)
             state = place.state or State(life.stream.incarnation)
-            self._lanes[key] = Lane(key[1], life, state, place.offset, now, self._settings.ingest_max_bytes)
+            self._lanes[key] = Lane(key[1], life, state, place.offset, self._settings.ingest_max_bytes)
             fields = telemetry.fields(topic=key[0], partition=key[1], offset=place.offset)
             log.info("partition opened", extra=fields)
         tables = {key: lane.stream for key, lane in self._lanes.items() if key in lives_of and lane.stream.is_table}
@@ -368,7 +368,7 @@ class Ingest:
             self._marked_at = now
             for key, lane in self._lanes.items():
                 lane.end_told = self._consumer.get_watermark_offsets(TopicPartition(*key), cached=True)[1]
-            for key, watermark in self._idleness.watermarks(self._lanes, now).items():
+            for key, watermark in self._idleness.watermarks(self._lanes, self._plans.log.newest, now).items():
                 lane = said[key] = self._lanes[key]
                 yield key[1], lane.mark(self._version_of(lane), watermark)
             for key, follows in self._following.marks(self._lanes, self._plans.log).items():

@@ -29,7 +29,7 @@ class State:
     """The plan version of its last batch; it never goes back."""
     sealed: bool = False
     active: Instant = DAWN
-    """When its last row came, by the clock: tells other instances whether it is idle."""
+    """When its last row came, by the clock: instances of the release before tell by it whether it is idle."""
 
     def encode(self) -> str:
         at = self.position
@@ -56,6 +56,3 @@ class State:
     def has_ended(self, life: Life) -> bool:
         """Has it written the last batch of this life?"""
         return self.sealed or (life.dropped and life.gone is not None and self.version >= life.gone)
-
-    def is_active(self, clock: Instant, idle_after: int) -> bool:
-        return clock - self.active < idle_after

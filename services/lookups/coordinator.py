@@ -43,7 +43,7 @@ class TooLateError(StairwiseError):
         said = "no row yet" if reached == DAWN else str(reached)
         super().__init__(
             f"the watermark has not reached {wanted} in time, it is at {said}",
-            hint="give the call a later deadline; a partition without rows needs IDLE AFTER to let time pass",
+            hint="give the call a later deadline; a partition that gets no more rows needs IDLE AFTER to let time pass",
         )
 
 
@@ -199,4 +199,4 @@ def _parts(told: Sequence[Told]) -> list[pa.RecordBatch]:
 
 def _without_time(streams: Collection[Stream]) -> str:
     names = ", ".join(sorted(stream.name for stream in streams))
-    return f"a partition of {names} has had no row and no watermark yet (IDLE AFTER gives it one)"
+    return f"a partition of {names} has had no row and no watermark yet (it gets one 5 s after rows of others)"

@@ -11,8 +11,9 @@ which it was taken over. Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from stairwise.errors import StairwiseError
 from stairwise.lookups.homes import are_at_home, have_homes
@@ -43,16 +44,22 @@ class Partition:
     number: int
     target: int | None = None
     """The offset of the last batch that was there when it was taken over; -1: none was. None: not known yet."""
+    target_sequence: int = 0
+    """The number of the next row after the target."""
     next_offset: int = 0
     next_sequence: int | None = None
+    marks: int = 0
+    """How many batches without rows came last, one after the other."""
     rows: int = 0
     watermark: Instant = DAWN
     newest: Instant = DAWN
     """The highest time of a row."""
     retain: Retain = field(default_factory=Retain)
+    reached: Callable[[], Instant] = lambda: DUSK
+    """How far the stream has come as a whole."""
 
     def __post_init__(self) -> None:
-        self.past = Past(self.stream, self.number, self.retain)
+        self.past = Past(self.stream, self.number, self.retain, self.reached)
         self.is_tidy = have_homes(self.stream)
         """Does PARTITION BY send every row here that the partition ever had?"""
 
@@ -76,13 +83,19 @@ class Partition:
             raise GapError(key, self.next_sequence, headers.sequence)
         rows = decode_rows(value, self.stream)
         self.next_offset = offset + 1
-        self.next_sequence = headers.sequence + headers.rows
+        self.next_sequence = rows_upto(headers)
+        self.marks = 0 if headers.rows else self.marks + 1
         self.rows += rows.num_rows
         self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.number)
         self.watermark = headers.watermark
         self.newest = max(self.newest, headers.highest)
         self.past.take(rows, DUSK if headers.sealed else headers.watermark)
         return True
+
+
+def rows_upto(headers: BatchHeaders) -> int:
+    """The number of the next row after a batch."""
+    return headers.sequence + headers.rows
 
 
 class Holdings:
@@ -94,11 +107,19 @@ class Holdings:
         self._partitions: dict[Key, Partition] = {}
         self._whole: dict[str, list[Partition]] = {}
         """By topic, the partitions of streams that were found to be here and ready as a whole."""
+        self._heard: dict[str, Instant] = {}
+        """By topic, where a lookup was last asked at: as far as the stream had come, wherever its partitions are."""
 
     def assign(self, assigned: Mapping[Key, Stream]) -> None:
         """Hold exactly these: what was held stays as it is, what is new starts empty, what is gone is freed."""
         self._partitions = {
-            key: self._partitions.get(key) or Partition(stream, key[1], retain=self._retain.of(stream))
+            key: self._partitions.get(key)
+            or Partition(
+                stream,
+                key[1],
+                retain=self._retain.of(stream),
+                reached=partial(self._reached, key[0], stream.partitions),
+            )
             for key, stream in assigned.items()
         }
         self._whole.clear()
@@ -121,6 +142,16 @@ class Holdings:
                 return None
             self._whole[topic] = known
         return known
+
+    def hear(self, stream: Stream, at: Instant) -> None:
+        """A lookup was asked at this instant."""
+        self._heard[topics.sequenced(stream)] = at
+
+    def _reached(self, topic: str, partitions: int) -> Instant:
+        """How far a stream has come, as far as is known here: of partitions elsewhere, by what was asked last."""
+        held = [partition.past.watermark for key, partition in self if key[0] == topic]
+        heard = self._heard.get(topic, DUSK) if len(held) < partitions else DUSK
+        return min([heard, *held])
 
     def get(self, key: Key) -> Partition | None:
         return self._partitions.get(key)

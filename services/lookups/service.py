@@ -21,6 +21,7 @@ from services.lookups import metrics
 from services.lookups.api import SERVICE, LookupsApi
 from services.lookups.follower import PlanFollower
 from services.lookups.holdings import Holdings, Key
+from services.lookups.marks import next_rows, stretches
 from services.lookups.peers import Peers
 from services.lookups.runner import FilterRunner
 from services.lookups.targets import find_targets
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 JOIN_EVERY = 10.0
 """How often, in seconds, the subscription may change: each change makes every worker pause for a rebalance."""
 RETRY = 1.0
+PASS_EVERY = 0.1
+"""Seconds between two looks whether marks can be passed over."""
 LOOK_EVERY = 0.5
 STALLED = 3.0
 """Seconds without a batch after which partitions that have one to read are read anew."""
@@ -92,6 +95,7 @@ class Lookups:
                 tasks.create_task(self._keep_subscribed())
                 tasks.create_task(self._set_targets())
                 tasks.create_task(self._keep_reading())
+                tasks.create_task(self._pass_over_marks())
                 tasks.create_task(self._say_ready())
                 tasks.create_task(self._run_filters())
         except ExceptionGroup as failures:
@@ -125,7 +129,7 @@ class Lookups:
                 self._worker.assigned.set()
                 continue
             for key, target in found.items():
-                missing[key].target = target
+                missing[key].target, missing[key].target_sequence = target.offset, target.sequence
             if len(found) < len(missing):
                 await asyncio.sleep(RETRY)
                 self._worker.assigned.set()
@@ -152,6 +156,28 @@ class Lookups:
             await self._worker.rewind()
             rewound += 1
             stood.clear()
+
+    async def _pass_over_marks(self) -> None:
+        """Where a partition was idle for long, read on at its next rows: a day of marks must not hold up a start."""
+        while True:
+            await asyncio.sleep(PASS_EVERY)
+            asked = stretches(self._holdings)
+            if not asked or self._worker.is_rebalancing:
+                continue
+            try:
+                found = await asyncio.to_thread(next_rows, self._brokers, asked)
+            except KafkaException as error:
+                log.warning("marks cannot be passed over: %s", error.args[0])
+                await asyncio.sleep(RETRY)
+                continue
+            for key, offset in found.items():
+                partition = self._holdings.get(key)
+                if partition is not None and (partition.next_sequence or 0) == asked[key].sequence:
+                    fields = telemetry.fields(topic=key[0], partition=key[1], marks=offset - asked[key].start)
+                    log.info("marks passed over", extra=fields)
+                    partition.marks, partition.next_offset = 0, max(partition.next_offset, offset)
+            if not self._worker.is_rebalancing:
+                await self._worker.rewind()
 
     async def _run_filters(self) -> None:
         """Run the standing filters while the group has this worker do it."""

@@ -97,6 +97,7 @@ def tell(ask: Ask, numbers: Sequence[int], holdings: Holdings) -> Told:
         return Told(min(p.past.watermark for p in held), max(p.newest for p in held), tidy=tidy)
     if ask.lookup is None:
         raise ValueError("only the watermark can be asked without a SELECT")
+    holdings.hear(ask.stream, ask.at)
     for partition in held:
         if partition.past.watermark < ask.at:  # it moved here since T was fixed
             raise NotReadyError(f"partition {partition.number} of {ask.stream.name} has not reached the lookup's time")

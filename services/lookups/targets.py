@@ -11,19 +11,32 @@ never delivered, so that a reader who waits for the end offset may wait for ever
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from services.lookups.holdings import Key
+from services.lookups.holdings import Key, rows_upto
 from stairwise.platform import kafka, topics
+from stairwise.platform.batches import BatchHeaders
 
-NOTHING = -1
-"""The target of a partition that holds no batch."""
 TIMEOUT = 5.0
 
 
-def find_targets(brokers: str, keys: Iterable[Key]) -> dict[Key, int]:
+@dataclass(frozen=True)
+class Target:
+    """The last committed batch of a partition."""
+
+    offset: int = -1
+    """-1: it holds none."""
+    sequence: int = 0
+    """The number of the next row after it."""
+
+
+NOTHING = Target()
+
+
+def find_targets(brokers: str, keys: Iterable[Key]) -> dict[Key, Target]:
     """The last committed batch of each partition, as of now. Reads backwards from the end, twice as far each time.
 
     A partition that the broker does not know of, or not yet, is left out: the others must not wait for it.
@@ -39,7 +52,8 @@ def find_targets(brokers: str, keys: Iterable[Key]) -> dict[Key, int]:
             starts = {key: max(spans[key][0], spans[key][1] - distance) for key in open_keys}
             places = [TopicPartition(*key, start) for key, start in starts.items()]
             for message in kafka.read_to_end(reader, places, TIMEOUT):
-                found[message.topic(), message.partition()] = message.offset()
+                headers = BatchHeaders.decode(kafka.headers_of(message))
+                found[message.topic(), message.partition()] = Target(message.offset(), rows_upto(headers))
             for key, start in starts.items():
                 if start == spans[key][0]:
                     found.setdefault(key, NOTHING)

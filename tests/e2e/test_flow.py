@@ -173,12 +173,13 @@ def test_status_shows_every_part_healthy_and_nothing_left_to_read(system: System
     assert parts["ingest"]["lag"] == 0
 
 
-def test_idle_partitions_do_not_hold_reports_back(system: System) -> None:
-    declare(system, "idle", partitions=4, more="IDLE AFTER 500 MILLISECONDS")
-    system.sql("CREATE QUERY idle_count AS SELECT COUNT(*) AS n FROM idle [TUMBLE 10 SECONDS]")
-    subscription = system.start("subscribe", "idle_count", "--from", "earliest", "--limit", "1")
+@pytest.mark.parametrize(("stream", "more"), [("idle", "IDLE AFTER 500 MILLISECONDS"), ("empty", "")])
+def test_idle_and_empty_partitions_do_not_hold_reports_back(system: System, stream: str, more: str) -> None:
+    declare(system, stream, partitions=4, more=more)
+    system.sql(f"CREATE QUERY {stream}_count AS SELECT COUNT(*) AS n FROM {stream} [TUMBLE 10 SECONDS]")
+    subscription = system.start("subscribe", f"{stream}_count", "--from", "earliest", "--limit", "1")
     for second in range(0, 60, 5):
-        system.publish("idle", [trade(second, "A", 1)])
+        system.publish(stream, [trade(second, "A", 1)])
         if subscription.poll() is not None:
             break
     out, _ = subscription.communicate(timeout=60)

@@ -106,6 +106,27 @@ class Writer:
             for partition, rows in batches.items():
                 self._produce_rows(stream, partition, rows)
 
+    def write_marks(self, stream: Stream, partition: int, watermarks: range) -> None:
+        """Empty batches, as an idle partition gets them: each a watermark."""
+        topic = topics.sequenced(stream)
+        sequence = self._sequences.get((topic, partition), 0)
+        previous = self._watermarks.get((topic, partition), DAWN)
+        for start in range(0, len(watermarks), 20_000):
+            with self._transaction(abort=False):
+                for watermark in watermarks[start : start + 20_000]:
+                    headers = BatchHeaders(self._version, sequence, 0, watermark, previous)
+                    self._produce(topic, partition, headers)
+                    previous = watermark
+        self._watermarks[topic, partition] = previous
+
+    def _produce(self, topic: str, partition: int, headers: BatchHeaders) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, b"", partition=partition, headers=headers.encode())
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
     def _produce_rows(
         self, stream: Stream, partition: int, rows: pa.RecordBatch, *, abort: bool = False, sealed: bool = False
     ) -> None:

@@ -139,3 +139,25 @@ def test_two_workers_share_the_partitions_and_the_one_left_takes_over(
 
 def test_sigterm_ends_it_in_good_order(worker: Worker) -> None:
     assert worker.close() == 0
+
+
+def test_a_day_of_marks_is_passed_over_and_the_rows_between_are_not(broker, writer: Writer) -> None:
+    stream = Stream(f"idle_{uuid.uuid4().hex[:6]}", COLUMNS, timestamp_by="ts", partitions=2)
+    writer.create(stream)
+    writer.write(stream, 0, range(1_000, 1_100))
+    writer.write_marks(stream, 0, range(2_000, 32_000))
+    writer.write(stream, 0, range(40_000, 40_010))
+    writer.write_marks(stream, 0, range(50_000, 80_000))
+    writer.write_marks(stream, 1, range(50_000, 80_000))
+    worker = Worker(broker.bootstrap, broker.directory)
+    try:
+        worker.await_healthy()
+        first, second = worker.owners(stream)
+        assert (first.rows, first.watermark_ms) == (110, 79_999)
+        assert (second.rows, second.watermark_ms) == (0, 79_999)
+        writer.write(stream, 0, range(90_000, 90_005))
+        eventually(lambda: worker.rows(stream) == [115, 0], "it goes on")
+        taken = [record for record in worker.log.read_text().splitlines() if "passed over" in record]
+        assert len(taken) >= 2
+    finally:
+        worker.close()

@@ -35,7 +35,7 @@ from stairwise.local.sources import Source
 from stairwise.operators.emission import Emissions
 from stairwise.platform import channels, kafka_security
 from stairwise.platform.security import settings as security
-from stairwise.schema import DUSK, Instant, Stream
+from stairwise.schema import DUSK, Duration, Instant, Stream
 from stairwise.system import logs, state
 from stairwise.system.background import await_running, fork_supervisor
 from stairwise.system.installation import find_installation
@@ -53,6 +53,8 @@ PATIENCE = 120.0
 """For how long a subscription tries to get its connection back, in seconds."""
 MOST_RESTARTS = 3
 """A part that has ended so often is broken."""
+NEVER: Duration = 36_500 * 86_400_000
+"""After so many milliseconds nothing is idle: a hundred years."""
 LOOK_EVERY = 0.5
 LINES_OF_LOG = 15
 
@@ -104,12 +106,14 @@ def run_pipeline(
 
 
 def _as_replayed(stream: Stream, partitions: int) -> Stream:
-    """The stream as files are its input: when a row arrives says nothing, so nothing is idle, and how far ahead a row
-    may be was judged when its file was read.
+    """The stream as files are its input: when a row arrives says nothing, so nothing is idle, not even a partition that
+    never has a row, and how far ahead a row may be was judged when its file was read.
 
     Nobody looks anything up either.
     """
-    replayed = replace(stream, partitions=partitions, idle_after=None, retain_time=None, retain_bytes=None, future=None)
+    replayed = replace(
+        stream, partitions=partitions, idle_after=NEVER, retain_time=None, retain_bytes=None, future=None
+    )
     return replace(replayed, live=stream.timestamp_by is None and not stream.is_table, incarnation=1)
 
 

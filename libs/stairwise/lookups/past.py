@@ -15,6 +15,7 @@ So whoever asks often pays for updates, and whoever asks once does not (seed 004
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ from stairwise.lookups.reorder import ReorderBuffer
 from stairwise.lookups.shelf import Shelf
 from stairwise.lookups.statement import Bound, Lookup, Need, Signature
 from stairwise.operators.pages import concat, empty
-from stairwise.schema import DAWN, Duration, Instant, Stream
+from stairwise.schema import DAWN, DUSK, Duration, Instant, Stream
 
 PAGE = 2_048
 """A page with fewer rows takes in what comes next, once that is not much smaller."""
@@ -50,6 +51,8 @@ class Retain:
     """How much of a partition is kept, at most."""
 
     time: Duration = 3_600_000
+    """How far back from where the stream as a whole has come; where a partition is ahead of that, up to twice as much
+    of it is kept."""
     size: int = 256 << 20
     """Bytes of rows and structures."""
 
@@ -88,8 +91,12 @@ class _Use:
 class Past:
     """What a worker keeps of one partition. All that is asked of it is at or below its watermark."""
 
-    def __init__(self, stream: Stream, partition: int, retain: Retain) -> None:
+    def __init__(
+        self, stream: Stream, partition: int, retain: Retain, reached: Callable[[], Instant] = lambda: DUSK
+    ) -> None:
+        """``reached`` tells how far the stream has come as a whole: what is asked is asked there."""
         self.stream = stream
+        self._reached = reached
         self._partition = partition
         self._time: int = stream.arrow_schema.get_field_index(stream.time_column)
         self._retain = retain
@@ -339,7 +346,8 @@ class Past:
     def _keep_within(self) -> None:
         """Drop the oldest pages, all but the last, while more is kept than RETAIN says."""
         # Time ends with the last row where a partition is sealed.
-        oldest = min(self.watermark, self._pages[-1].last) - self._retain.time
+        newest = min(self.watermark, self._pages[-1].last)
+        oldest = max(min(newest, self._reached()), newest - self._retain.time) - self._retain.time
         while self._pages and self._pages[0].last <= oldest:
             self._drop()
         while (size := self.size_bytes) > self._retain.size and self._give_up():

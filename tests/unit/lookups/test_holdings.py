@@ -10,7 +10,7 @@ import pytest
 from services.lookups.holdings import GapError, Holdings, Partition
 from stairwise.lookups.gather import look_up
 from stairwise.lookups.parts import OutOfReachError
-from stairwise.lookups.past import Retain
+from stairwise.lookups.past import PAGE, Retain
 from stairwise.lookups.statement import read_lookup
 from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, Column, Stream, Type
@@ -125,3 +125,54 @@ def test_a_window_that_reaches_back_to_what_was_deleted_is_an_error_and_never_a_
     for window in ("FROM -10 UNTIL 9", "RANGE 60 SECONDS", "ROWS 4"):
         with pytest.raises(OutOfReachError):
             look_up(read_lookup(f"SELECT COUNT(*) AS n FROM trades [{window}]", streams), 2, {0: partition.past})
+
+
+ROWS = PAGE + 1
+"""Of a batch that is a page of its own, and is forgotten alone."""
+
+
+def second(partition: Partition, number: int) -> None:
+    """A batch of one second, and the number of both; asked at once, so that it is taken in."""
+    time = 1_000 * number
+    columns = [pa.array([time] * ROWS, pa.int64()), pa.array([1] * ROWS, pa.int64())]
+    rows = encode_rows(pa.RecordBatch.from_arrays(columns, schema=TRADES.arrow_schema))
+    headers = BatchHeaders(1, ROWS * number, ROWS, time - 1, time - 1_001, time, time)
+    partition.take(KEY, number, headers, rows)
+    assert partition.past.horizon < time
+
+
+@pytest.mark.parametrize("ahead", [3, 59])
+def test_what_is_retained_reaches_back_from_where_the_whole_stream_has_come(ahead: int) -> None:
+    stream = replace(TRADES, partitions=2, retain_time=60_000)
+    holdings = Holdings()
+    holdings.assign({(KEY[0], 0): stream, (KEY[0], 1): stream})
+    one, other = (partition for _, partition in holdings)
+    for number in range(300):
+        second(one, number)
+        if number >= ahead:
+            second(other, number - ahead)
+    lookup = read_lookup("SELECT COUNT(*) AS n FROM trades [RANGE 60 SECONDS]", {"trades": stream})
+    answer = look_up(lookup, other.watermark, {0: one.past, 1: other.past})
+    assert answer.to_pylist() == [{"n": 120 * ROWS}]
+    assert one.past.rows <= (60 + ahead + 1) * ROWS
+
+
+def test_a_partition_far_ahead_keeps_twice_what_is_retained() -> None:
+    stream = replace(TRADES, partitions=2, retain_time=60_000)
+    holdings = Holdings()
+    holdings.assign({(KEY[0], 0): stream, (KEY[0], 1): stream})
+    one, _ = (partition for _, partition in holdings)
+    for number in range(300):
+        second(one, number)
+    assert (120 - 1) * ROWS <= one.past.rows <= (120 + 1) * ROWS
+
+
+def test_partitions_elsewhere_are_waited_for_as_far_as_lookups_tell() -> None:
+    stream = replace(TRADES, partitions=2, retain_time=60_000)
+    holdings = Holdings()
+    holdings.assign({(KEY[0], 0): stream})
+    ((_, here),) = holdings
+    for number in range(300):
+        holdings.hear(stream, 1_000 * (number - 20))
+        second(here, number)
+    assert (80 - 1) * ROWS <= here.past.rows <= (80 + 1) * ROWS

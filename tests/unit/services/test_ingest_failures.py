@@ -50,9 +50,9 @@ def test_a_failed_stream_is_told_and_tried_again_once_its_own_plans_have_changed
 
 
 def test_a_stream_that_cannot_be_read_can_still_be_ended() -> None:
-    lane = Lane(0, Life(UNREADABLE, 1, gone=3, dropped=True), State(1), 0, 0.0, 1_000)
+    lane = Lane(0, Life(UNREADABLE, 1, gone=3, dropped=True), State(1), 0, 1_000)
     assert BatchHeaders.decode(dict(lane.mark(3).headers)).version == 3
-    lane.take([Message(topic="in.bad", partition=0, offset=0, value=b"{}", timestamp=(2, 5))], 0.0)
+    lane.take([Message(topic="in.bad", partition=0, offset=0, value=b"{}", timestamp=(2, 5))])
     with pytest.raises(KeyError):
         list(lane.write(3, 0))
 
@@ -60,10 +60,10 @@ def test_a_stream_that_cannot_be_read_can_still_be_ended() -> None:
 def test_a_partition_that_cannot_be_fetched_is_its_streams_fault() -> None:
     broken = Message(topic="in.bad", partition=0, offset=0, error=KafkaError(KafkaError._BAD_COMPRESSION))
     with pytest.raises(StreamError) as caught:
-        Dispatch({}).take([broken], 0.0)
+        Dispatch({}).take([broken])
     assert caught.value.stream == "bad"
     with pytest.raises(KafkaException):
-        Dispatch({}).take([Message(topic="in.a", partition=0, error=KafkaError(KafkaError._ALL_BROKERS_DOWN))], 0.0)
+        Dispatch({}).take([Message(topic="in.a", partition=0, error=KafkaError(KafkaError._ALL_BROKERS_DOWN))])
 
 
 @pytest.mark.parametrize(

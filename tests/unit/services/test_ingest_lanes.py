@@ -62,7 +62,7 @@ def test_every_row_is_written_in_order_in_its_own_partition(
     sent: list[tuple[Key, str]], size: int, end_at: int
 ) -> None:
     streams = {name: Stream(name, COLUMNS, "ts") for name in "ab"}
-    lanes = {key: Lane(key[1], Life(streams[key[0][3:]], 1), State(1), 0, 0.0, LIMIT) for key in KEYS}
+    lanes = {key: Lane(key[1], Life(streams[key[0][3:]], 1), State(1), 0, LIMIT) for key in KEYS}
     dispatch = Dispatch(lanes)
     messages: list[Message] = []
     expected: dict[Key, list[int]] = {key: [] for key in KEYS}
@@ -84,7 +84,7 @@ def test_every_row_is_written_in_order_in_its_own_partition(
     messages.insert(end_at, Message(topic="in.a", partition=1, offset=99, error=end))
     written: dict[Key, list[int]] = {key: [] for key in KEYS}
     for start in range(0, len(messages), size):
-        dispatch.take(messages[start : start + size], 1.0)
+        dispatch.take(messages[start : start + size])
         for key, lane in lanes.items():
             for out in lane.write(1, CLOCK):
                 if out.topic.startswith("s."):
@@ -103,10 +103,10 @@ def update(offset: int, value: bytes | None) -> Message:
 
 
 def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_counts_under_keys_of_its_own() -> None:
-    lane = Lane(0, Life(TABLE, 1), State(1, version=1), 0, 0.0, LIMIT)
-    lane.take([update(0, b'{"n":7}')], 1.0)
+    lane = Lane(0, Life(TABLE, 1), State(1, version=1), 0, LIMIT)
+    lane.take([update(0, b'{"n":7}')])
     out = [*lane.write(1, CLOCK), lane.follow(1, {"s.a.1": 40}), lane.follow(1, {"s.a.1": 50}), lane.mark(2)]
-    lane.take([update(1, b'{"n":7}')], 2.0)
+    lane.take([update(1, b'{"n":7}')])
     out += [*lane.write(2, CLOCK), lane.mark(2, sealed=True)]
     headers = [BatchHeaders.decode(dict(message.headers)) for message in out]
     assert {message.topic for message in out} == {"t.names.1"}
@@ -119,8 +119,8 @@ def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_co
 
 
 def test_a_tombstone_of_a_table_is_a_dead_letter_that_says_why() -> None:
-    lane = Lane(0, Life(TABLE, 1), State(1), 0, 0.0, LIMIT)
-    lane.take([update(0, None), update(1, b'{"n":7}'), update(2, b'{"n":null}')], 1.0)
+    lane = Lane(0, Life(TABLE, 1), State(1), 0, LIMIT)
+    lane.take([update(0, None), update(1, b'{"n":7}'), update(2, b'{"n":null}')])
     written: dict[str, list[dict[str, bytes]]] = {}
     for message in lane.write(1, CLOCK):
         written.setdefault(message.topic, []).append(dict(message.headers))
@@ -148,7 +148,7 @@ def test_lateness_is_altered_from_a_version_on_and_the_watermark_never_goes_back
     """Whoever goes on with a partition, and from whatever it recovers, judges the rows as one that never stopped."""
     streams = [replace(Stream("a", COLUMNS, "ts"), lateness=each) for each in lateness]
     life = Life(streams[-1], 1, altered=tuple(enumerate(streams[:-1], 2)))
-    lane = Lane(0, life, State(1), 0, 0.0, LIMIT)
+    lane = Lane(0, life, State(1), 0, LIMIT)
     version, offset, highest, mark, rows = 1, 0, DAWN, DAWN, 0
     last: dict[str, bytes] | None = None
     for ahead, times, given_mark, recovery in writes:
@@ -156,7 +156,7 @@ def test_lateness_is_altered_from_a_version_on_and_the_watermark_never_goes_back
         late = lateness[version - 1]
         if times:
             values = [b'{"ts":%d,"n":%d}' % (ts, i) for i, ts in enumerate(times)]
-            lane.take([Message(topic="in.a", partition=0, offset=offset, value=b"\n".join(values))], 1.0)
+            lane.take([Message(topic="in.a", partition=0, offset=offset, value=b"\n".join(values))])
             offset += 1
         said = list(lane.write(version, CLOCK))
         kept = []
@@ -181,9 +181,9 @@ def test_lateness_is_altered_from_a_version_on_and_the_watermark_never_goes_back
             assert sum(int(headers["rows"]) for headers in written) == len(kept)
         match recovery:
             case "from what is committed":
-                lane = Lane(0, life, State.decode(lane.state.encode()), offset, 0.0, LIMIT)
+                lane = Lane(0, life, State.decode(lane.state.encode()), offset, LIMIT)
             case "from the last batch" if last is not None:
-                lane = Lane(0, life, State.of_batch(life, last), offset, 0.0, LIMIT)
+                lane = Lane(0, life, State.of_batch(life, last), offset, LIMIT)
         assert lane.watermark == mark
 
 
@@ -193,7 +193,7 @@ def test_what_was_committed_before_streams_could_be_altered_is_still_read() -> N
     life = Life(stream, 1, altered=((3, replace(stream, lateness=10)),))
     state = State.decode("[1, 7, 100, 2, false, 5]")
     assert (state.position, state.active) == (Position(7, 100), 5)
-    lane = Lane(0, life, state, 0, 0.0, LIMIT)
+    lane = Lane(0, life, state, 0, LIMIT)
     headers = BatchHeaders.decode(dict(lane.mark(3).headers))
     assert (headers.previous, headers.watermark, headers.seen) == (89, 89, 100)
     old = [(name, value) for name, value in headers.encode() if name != "seen"]
@@ -213,7 +213,7 @@ def test_how_far_ahead_a_row_is_counts_from_its_messages_append_time_however_the
     sent: list[tuple[int, int, int]], size: int
 ) -> None:
     stream = Stream("a", COLUMNS, "ts", future=HOUR, lateness=10**12)
-    lane = Lane(0, Life(stream, 1), State(1), 0, 0.0, LIMIT)
+    lane = Lane(0, Life(stream, 1), State(1), 0, LIMIT)
     messages = []
     for number, (kind, after, ahead) in enumerate(sent):
         appended = APPENDED + after
@@ -221,7 +221,7 @@ def test_how_far_ahead_a_row_is_counts_from_its_messages_append_time_however_the
         messages.append(Message(topic="in.a", partition=0, offset=number, value=row, timestamp=(kind, appended)))
     kept, dead = [], []
     for start in range(0, len(messages), size):
-        lane.take(messages[start : start + size], 1.0)
+        lane.take(messages[start : start + size])
         for out in lane.write(1, CLOCK):
             if out.topic.startswith("s."):
                 kept += decode_rows(out.value, stream).column("n").to_pylist()
