@@ -87,6 +87,8 @@ class Ingest:
         self._dispatch = Dispatch(self._lanes)
         self._idleness = Idleness(partial(recovery.committed, self._consumer), self._ends.of)
         self._following = Following(self._consumer, self._ends)
+        self._resting: set[Key] = set()
+        """Partitions that were paused, and not resumed since."""
         self._seal_at: dict[Key, int] = {}
         self._subscribed: set[str] = set()
         self._dropped: set[str] = set()
@@ -207,8 +209,14 @@ class Ingest:
     def _assign(self, keys: list[Key]) -> None:
         """Read partitions from where they were committed; those of streams that failed rest there."""
         self._consumer.incremental_assign([TopicPartition(*key, at) for key, at in self._open(keys).items()])
-        if resting := [p for p in self._consumer.assignment() if topics.stream_of(p.topic) in self._failures]:
-            self._consumer.pause(resting)
+        mine = [(p.topic, p.partition) for p in self._consumer.assignment()]
+        resting = {key for key in mine if topics.stream_of(key[0]) in self._failures}
+        # A partition that was paused stays so when it is unassigned and assigned again.
+        if awake := [key for key in keys if key in self._resting - resting]:
+            self._consumer.resume([TopicPartition(*key) for key in awake])
+        if resting:
+            self._consumer.pause([TopicPartition(*key) for key in resting])
+        self._resting = (self._resting | resting).difference(awake)
 
     def _retry(self) -> None:
         """Try streams again that had failed, now that their plans have changed."""
