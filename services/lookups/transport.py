@@ -32,20 +32,35 @@ class _ReadCommittedThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         return super().highwater(tp) if is_assigned else 0
 
 
+class _ReadOffsets(dict[Any, int | None]):
+    """From which offset on Faust passes a partition's messages on: what is below was taken, or is passed over.
+
+    Faust would note it itself, also for a partition that has just been given away, so that it would pass over the
+    replay if the partition comes back; and would pass on all that it has fetched before a seek.
+    """
+
+    def __init__(self, holdings: Holdings) -> None:
+        super().__init__()
+        self._holdings = holdings
+
+    def __getitem__(self, assigned: Any) -> int | None:
+        partition = self._holdings.get((assigned.topic, assigned.partition))
+        return None if partition is None else partition.next_offset
+
+
 class _ReplayingConsumer(Consumer):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._read_offset = _ReadOffsets(self.transport.holdings)
+
     def _new_consumer_thread(self) -> Any:
         return _ReadCommittedThread(self, loop=self.loop, beacon=self.beacon)
 
     async def perform_seek(self) -> None:
-        """Called after each rebalance, before anything flows.
-
-        Faust passes over what is below the offset that it has read up to, and may set that for a partition which has
-        just been given away, so that it would pass over the replay if the partition comes back: it is told anew.
-        """
+        """Called after each rebalance, before anything flows."""
         positions = {}
         for assigned in self.assignment():
             partition = self.transport.holdings.get((assigned.topic, assigned.partition))
-            self._read_offset[assigned] = None
             if partition is not None:
                 positions[assigned] = partition.next_offset
         if positions:
