@@ -68,6 +68,7 @@ class Positions:
         self._asked: dict[str, tuple[Stream, float]] = {}
         """The streams that were asked for, and when."""
         self._told = pages.Scraped()
+        self._is_carried = False
 
     def close(self) -> None:
         for consumer in (self._ingest, self._operators, self._reader):
@@ -84,7 +85,8 @@ class Positions:
                 self._look(wanted)
             if self._failure is not None:
                 raise self._failure
-            return Standing(self._clock, {topic: self._known[topic] for topic in wanted}, self._told.absent)
+            known = {topic: self._known[topic] for topic in wanted}
+            return Standing(self._clock, known, self._told.absent, self._is_carried)
         finally:
             self._lock.release()
 
@@ -99,6 +101,7 @@ class Positions:
             try:
                 stood = self._stand([stream for stream, _ in self._asked.values()])
                 self._known = {topics.sequenced(each.stream): each for each in stood}
+                self._is_carried = self._looks_carried()
                 break
             except KafkaException as error:
                 is_absent = error.args[0].code() in kafka.ABSENT
@@ -111,6 +114,18 @@ class Positions:
                 self._failure = failure
                 break
         self._looked = time.monotonic()
+
+    def _looks_carried(self) -> bool:
+        """Is there a message by which operators have told themselves to go on, and which they have not taken?"""
+        key = (topics.CARRIED, 0)
+        taken = _committed(self._operators, [key]).get(key)
+        try:
+            end = self._ends.of([key], TIMEOUT)[key]
+        except KafkaException as error:
+            if error.args[0].code() in kafka.ABSENT:  # operators has never started
+                return False
+            raise
+        return end > (0 if taken is None else taken.offset)
 
     def _stand(self, streams: Sequence[Stream]) -> list[StreamStanding]:
         incoming = [(topics.incoming(s.name), p) for s in streams for p in range(s.partitions)]

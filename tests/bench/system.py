@@ -17,10 +17,11 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import psutil
@@ -269,9 +270,9 @@ def _feed(brokers: str, stopping: threading.Event) -> None:
 
 
 @contextmanager
-def system(directory: Path) -> Iterator[Bench]:
+def system(directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Bench]:
     """All services and a broker, started as a user would."""
-    environment = {**os.environ, "STAIRWISE_DIR": str(directory)}
+    environment = {**os.environ, **settings, "STAIRWISE_DIR": str(directory)}
     up, down = [*STAIRWISE, "up", "--detach", "--port-base", "0"], [*STAIRWISE, "down"]
     try:
         subprocess.run(up, env=environment, check=True, stdout=subprocess.DEVNULL)
@@ -282,7 +283,7 @@ def system(directory: Path) -> Iterator[Bench]:
             subprocess.run(down, env=environment, check=False, stdout=subprocess.DEVNULL)
 
 
-def _directory() -> AbstractContextManager[Path]:
+def directory_of_system() -> AbstractContextManager[Path]:
     """For one system; its logs stay if it does not start."""
     return state_directory("bench-system-", subprocess.CalledProcessError)
 
@@ -294,7 +295,7 @@ def say(what: str) -> None:
 def alone(windows: int) -> Case:
     """A case on a system of its own, so that none pays for the queries of another."""
     say(f"{windows:,} windows")
-    with _directory() as directory, system(directory) as bench:
+    with directory_of_system() as directory, system(directory) as bench:
         try:
             return bench.case(windows)
         except StairwiseError as error:
@@ -305,7 +306,7 @@ def alone(windows: int) -> Case:
 def delay_goals() -> tuple[list[Goal], str]:
     """The goals, and a table of where the time goes."""
     say("delay")
-    with _directory() as directory, system(directory) as bench:
+    with directory_of_system() as directory, system(directory) as bench:
         p50, p99 = np.percentile(bench.latencies(), [50, 99])
         averages = bench.averages()
     rate = f"beyond the due time at {EVENTS_A_SECOND:,} rows a second"

@@ -6,22 +6,29 @@ query that is dropped while another one catches up on ten million rows. Then sta
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import TopicPartition
 
 from stairwise.client import Client
 from stairwise.platform import kafka, topics
+from stairwise.platform.batches import BatchHeaders
+from stairwise.system.lag import group_lags
 from tests.bench.ending import end_in_order
 from tests.bench.report import Goal, conclude
-from tests.bench.system import STAIRWISE, Bench, say, system
+from tests.bench.system import STAIRWISE, Bench, directory_of_system, say, system
 
 START = 1_700_000_000_000
 SECONDS_BEFORE, SECONDS_AFTER = 20, 20
@@ -30,6 +37,8 @@ ROWS = 10_000_000
 BATCH = 16_384
 KEYS = 1_000
 DROPS = 3
+MARKS = (5_000, 500_000)
+STARTS = 3
 
 LEAP = (
     "CREATE STREAM leaping (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts IN MILLISECONDS PARTITIONS 1;"
@@ -156,6 +165,76 @@ def drop(bench: Bench) -> list[Goal]:
     ]
 
 
+def starts() -> list[Goal]:
+    """How long `up` takes with few and with many marks of an idle partition in a stream, turn by turn."""
+    took: dict[int, list[float]] = {few: [] for few in MARKS}
+    with ExitStack() as stack:
+        directories = {marks: stack.enter_context(directory_of_system()) for marks in MARKS}
+        for marks, directory in directories.items():
+            say(f"{marks:,} idle marks")
+            _idle(directory, marks)
+        for turn in range(STARTS):
+            for marks, directory in directories.items():
+                say(f"start {turn + 1} of {STARTS} after {marks:,} marks")
+                environment = {**os.environ, "STAIRWISE_DIR": str(directory)}
+                begun = time.monotonic()
+                subprocess.run([*STAIRWISE, "up", "--detach"], env=environment, check=True, stdout=subprocess.DEVNULL)
+                took[marks].append(time.monotonic() - begun)
+                subprocess.run([*STAIRWISE, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
+    few, many = (statistics.median(took[marks]) for marks in MARKS)
+    spread = "; ".join(f"{marks:,}: {', '.join(f'{t:.1f}' for t in took[marks])} s" for marks in MARKS)
+    return [
+        Goal(
+            f"a start after {MARKS[1]:,} idle marks, beside one after {MARKS[0]:,}",
+            "≤ 1.2 ×",
+            f"{many / few:.2f} × ({spread})",
+            many / few <= 1.2,
+        )
+    ]
+
+
+def _idle(directory: Path, marks: int) -> None:
+    """A system whose stream has so many marks of an idle partition, all of them taken by operators, and stopped."""
+    with system(directory, {"STAIRWISE_BATCH_MESSAGES": "100000"}) as bench:
+        bench.client.execute(
+            "CREATE STREAM idle (ts TIMESTAMP, k STRING) TIMESTAMP BY ts PARTITION BY k PARTITIONS 2 RETAIN 1 DAY;"
+            "CREATE QUERY idle_counts AS SELECT k, COUNT(*) AS n FROM idle [TUMBLE 1 MINUTE] GROUP BY k;"
+        )
+        far = START + 1_000_000_000
+        bench.client.publish("idle", [{"ts": far if i < 8 else START, "k": f"key{i % 8}"} for i in range(16)])
+        brokers = bench.client.addresses.brokers
+        topic = "s.idle.1"
+        reader = kafka.consumer(brokers, "bench-time", enable_partition_eof=True)
+        last: dict[int, BatchHeaders] = {}
+
+        def written() -> bool:
+            places = [TopicPartition(topic, p, 0) for p in range(2)]
+            for message in kafka.read_to_end(reader, places):
+                last[message.partition()] = BatchHeaders.decode(kafka.headers_of(message))
+            return sum(h.sequence + h.rows for h in last.values()) >= 8
+
+        _wait(written, 60, "ingest has written the rows")
+        reader.close()
+        partition, before = min(last.items(), key=lambda item: item[1].watermark)
+        producer = kafka.producer(brokers, linger_ms=20)
+        for number in range(marks):
+            mark = replace(
+                before,
+                sequence=before.sequence + before.rows,
+                rows=0,
+                watermark=before.watermark + number,
+                previous=before.watermark + number - 1,
+            )
+            while True:
+                try:
+                    producer.produce(topic, b"", partition=partition, headers=mark.encode())
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+        producer.flush(120)
+        _wait(lambda: group_lags(brokers, 30)["operators"] == 0, 600, "operators have taken the marks")
+
+
 def _publish_heavy(client: Client) -> None:
     publisher = client.publisher("heavy")
     for first in range(0, ROWS, BATCH * 8):
@@ -188,7 +267,7 @@ def _spent(bench: Bench, seconds: float) -> float:
     return sum(after[part] - before[part] for part in parts)
 
 
-def _wait(condition, within: float, what: str) -> None:
+def _wait(condition: Callable[[], bool], within: float, what: str) -> None:
     deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:
@@ -199,9 +278,10 @@ def _wait(condition, within: float, what: str) -> None:
 def main() -> int:
     end_in_order()
     goals = run_two_rows()
-    with tempfile.TemporaryDirectory() as directory, system(Path(directory)) as bench:
+    with directory_of_system() as directory, system(directory) as bench:
         goals += leap(bench)
         goals += drop(bench)
+    goals += starts()
     text = (
         "A stretch of report times at which nothing changes is one report, a run, in operators, on the results topic "
         "and in `run`; and what a signature has to do is cut into parts, so that no other one waits for all of it."

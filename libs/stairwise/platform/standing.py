@@ -121,3 +121,5 @@ class Standing:
     """By the topic of their batches."""
     absent: frozenset[str] = field(default_factory=frozenset)
     """Which of ingest and operators did not answer."""
+    is_carried: bool = False
+    """Have operators reports to make that their last micro-batch had no time for?"""

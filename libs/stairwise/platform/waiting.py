@@ -171,7 +171,12 @@ class _Case:
 
     def _operators(self) -> Iterator[Waiting]:
         behind, since = operators_behind(self._all, self.standing.clock)
-        if not behind or self.query.by_lookups:
+        if self.query.by_lookups:
+            return
+        if not behind:
+            if self.standing.is_carried and self._taken > DAWN:
+                text = "waits for operators: they have taken all batches, and make reports that were carried over"
+                yield self._say(Cause.OPERATORS, text, next_report=self._next)
             return
         due = self._next
         if self._taken == DAWN or not self._has_grid:

@@ -46,11 +46,12 @@ def told(
     absent: str = "",
     failed: str = "",
     others: tuple[PartitionStanding, ...] = (),
+    carried: bool = False,
 ) -> Waiting:
     asked = query(select, options, len(partitions))
     by_name = {"trades": partitions, "quotes": others or partitions, "companies": (at(0),)}
     streams = {topics.sequenced(s): StreamStanding(s, by_name[s.name], failed) for s in asked.streams}
-    return waiting(asked, 3, Standing(NOON + 60_000, streams, frozenset({absent})), joined)
+    return waiting(asked, 3, Standing(NOON + 60_000, streams, frozenset({absent}), carried), joined)
 
 
 def test_a_partition_without_a_row_is_named_with_what_would_help() -> None:
@@ -114,6 +115,13 @@ def test_operators_behind_with_a_report_that_is_due() -> None:
     assert answer.sentence == "volumes waits for operators: 14,403 batches behind, about 40 s"
     assert (answer.cause, answer.behind, answer.behind_ms) == (Cause.OPERATORS, 14_403, 40_000)
     assert answer.next_report == NOON + 60_000
+
+
+def test_operators_that_carry_reports_over() -> None:
+    answer = told(at(5), at(7), carried=True)
+    assert answer.cause is Cause.OPERATORS
+    assert "reports that were carried over" in answer.sentence
+    assert told(at(5), HELD, carried=True).cause is Cause.EMPTY_PARTITION
 
 
 def test_operators_that_do_not_answer() -> None:
