@@ -1,1 +1,2 @@
-"""What makes a stream of a pile of rows: decoding and validation (``rows``), order and watermarks (``sequence``)."""
+"""What makes a stream of a pile of rows: decoding and validation (``rows``), their times (``times``), order and watermarks
+(``sequence``)."""

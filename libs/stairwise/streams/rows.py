@@ -161,8 +161,9 @@ class RowDecoder:
         is_number: np.ndarray | None = None
         for values, column in zip(self._reader.values, self._stream.columns, strict=True):
             found = values(structs)
-            columns.append(_column(column, found))
-            if column.name == self._stream.timestamp_by and datetime.datetime in set(map(type, found)):
+            array, is_plain = _column(column, found)
+            columns.append(array)
+            if column.name == self._stream.timestamp_by and not is_plain:
                 is_number = np.fromiter((type(value) is int for value in found), bool, len(found))
         if self._stream.timestamp_by is None:
             if times is None:
@@ -255,16 +256,20 @@ def _kept(count: int, bad: list[int]) -> np.ndarray:
     return np.flatnonzero(keep)
 
 
-def _column(column: Column, values: list[Any]) -> pa.Array:
-    """The values of a column in its Arrow type. Rare spellings are only looked for where Arrow refuses."""
+def _column(column: Column, values: list[Any]) -> tuple[pa.Array, bool]:
+    """The values of a column in its Arrow type, and whether all were plain.
+
+    Rare spellings are only looked for where Arrow refuses.
+    """
     try:
-        return pa.array(values, column.type.arrow)
+        return pa.array(values, column.type.arrow), True
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         if column.type is Type.DOUBLE:
-            return pa.array([float(v) if isinstance(v, str) else v for v in values], pa.float64())
+            return pa.array([float(v) if isinstance(v, str) else v for v in values], pa.float64()), False
         if column.type is not Type.TIMESTAMP:
             raise
-        return pa.array([_milliseconds(v) if isinstance(v, datetime.datetime) else v for v in values], pa.int64())
+        times = [_milliseconds(v) if isinstance(v, datetime.datetime) else v for v in values]
+        return pa.array(times, pa.int64()), False
 
 
 def _milliseconds(time: datetime.datetime) -> Instant:
