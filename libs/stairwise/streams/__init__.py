@@ -1,2 +1,3 @@
-"""What makes a stream of a pile of rows: decoding and validation (``rows``), their times (``times``), order and watermarks
-(``sequence``)."""
+"""What makes a stream of a pile of rows: decoding and validation (``rows``, ``times``), order and watermarks
+(``sequence``).
+"""
