@@ -41,6 +41,9 @@ SESSION_MS = 6_000
 FETCH_BYTES = 768 << 10
 """How much is fetched at a time, as Kafka holds it: enough for Arrow messages, and partitions stay close together. With
 lz4 it may be 255 times as much once it is here."""
+REFRESH_MS = 2_000
+"""How often it is asked which topics there are: one that was made a moment before it was subscribed to may have been
+unknown, and would else be read only minutes later."""
 QUEUE_KB = 32 << 10
 """With how much fetched and not yet taken no more is fetched."""
 MAX_ROWS = 200_000
@@ -77,6 +80,7 @@ class Ingest:
             fetch_max_bytes=FETCH_BYTES,
             message_max_bytes=FETCH_BYTES,  # of what is produced, but less than this is never fetched either
             queued_max_messages_kbytes=QUEUE_KB,
+            topic_metadata_refresh_interval_ms=REFRESH_MS,
         )
         self._transactions = Transactions(settings.brokers, f"{GROUP}-{settings.instance}")
         self._committer = ThreadPoolExecutor(1, "commit")
