@@ -62,6 +62,8 @@ class Progress:
         for source in self._last.get("sources", []):
             latest, taken = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
             for topic, ends in latest.items():
+                if topic == topics.CARRIED:
+                    continue
                 stream, _incarnation = topics.parse_sequenced(topic)
                 waiting = sum(end - taken.get(topic, {}).get(partition, 0) for partition, end in ends.items())
                 behind[stream] = behind.get(stream, 0) + max(0, waiting)

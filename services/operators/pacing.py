@@ -52,7 +52,7 @@ class Way(msgspec.Struct):
 
     def take(self, batch: Batch, time_column: str, reach: Reach | None) -> None:
         self.islands.add(batch, time_column, reach)
-        if batch.rows.num_rows:
+        if batch.highest > DAWN:
             self.rows += batch.rows.num_rows
             self.begin = min(self.begin, batch.lowest)
             if reach is None:

@@ -98,14 +98,23 @@ class Islands(msgspec.Struct):
     last_row: Instant = DAWN
 
     def add(self, batch: Batch, time_column: str, reach: Reach | None) -> None:
-        """The rows of a batch. Where its bounds are close together they are all that is looked at."""
-        if reach is None or not batch.rows.num_rows:
+        """The rows of a batch. Where its bounds are close together they are all that is looked at.
+
+        With the stream's first row reports begin, whether or not this shard has it.
+        """
+        if reach is None or batch.highest == DAWN:
+            return
+        if not batch.rows.num_rows:
+            if not self.spans or batch.lowest < self.spans[0][0]:
+                self.extend(np.array([batch.lowest]), reach.gap)
             return
         if batch.time is None and batch.highest - batch.lowest <= reach.gap:
             times = np.array([batch.lowest, batch.highest])
         else:
             times = int64_view(batch.rows.column(time_column)) if batch.time is None else batch.time
         self.last_row = max(self.last_row, int(times.max()))
+        if batch.lowest < times.min():
+            times = np.append(times, batch.lowest)
         self.extend(times, reach.gap)
 
     def extend(self, times: Ints, gap: Duration) -> None:

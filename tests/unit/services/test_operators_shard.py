@@ -127,3 +127,24 @@ def test_a_run_is_bounded(rows: int) -> None:
     together = list(runs(messages))
     assert [message for run in together for message in run] == messages
     assert all(len(run) == 1 or sum(m.headers.rows for m in run) <= 1 << 16 for run in together)
+
+
+def test_a_leap_costs_a_few_reports_on_every_shard_also_where_none_of_its_rows_is() -> None:
+    plans = plan_log(
+        "CREATE STREAM s (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
+        "CREATE QUERY grouped AS SELECT v, COUNT(*) AS n FROM s [TUMBLE 1 SECOND] GROUP BY v;"
+        "CREATE QUERY listed AS SELECT DISTINCT v FROM s [RANGE 1 MINUTE SLIDE 1 SECOND]"
+    )
+    late, early = Partition(0), Partition(1)
+    messages = [late.batch(1, [1_700_000_000_000]), early.batch(1, [1_700_000_000], sealed=True)]
+    said = {}
+    for number in range(3):
+        shard = Shard(number, 3, MemoryStore())
+        for run in runs(messages):
+            for to, parcel in parcels_of(run, plans, 3):
+                if to == number:
+                    shard.take(parcel, plans)
+        said[number] = [out.headers for out in shard.advance(plans, 0.0)]
+        assert not shard.is_behind
+    assert all(sum(h.until is not None for h in headers) == 2 for headers in said.values())
+    assert all(len(headers) < 100 for headers in said.values())
