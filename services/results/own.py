@@ -143,8 +143,10 @@ class OwnFeed:
             assert self._registered.shared is not None
             life = await self._lives.find(self._registered)
             self._taking = taking_of(self._registered.shared, self._registered.query, life)
-        if released.mark is Mark.OVERSIZED:
+        if released.mark is Mark.OVERSIZED and released.until is None:
             return released if self._is_due_at(released.position[0], self._taking.life.after) else None
+        if released.mark is Mark.OVERSIZED:
+            return released
         if released.until is None and not self._taking.is_due(released.blocks[0]):
             return None
         told = released.signature, released.position, released.messages, released.mark, released.until

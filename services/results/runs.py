@@ -20,6 +20,7 @@ from services.results.assembly import Position, Released
 from services.results.feed import Feed
 from stairwise.cql.query import Emit, Query, inputs
 from stairwise.operators.expansion import Expansion
+from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN, Instant
 from stairwise.windows.schedule import Grid, first_of_each, grid_blocks, report_grids, without_covered
 
@@ -35,8 +36,11 @@ class Unroller:
     def reports(self, run: Released, at: Position, after: Instant = DAWN) -> Iterator[Released]:
         """The last report before a position, if it is in the run, then those at or after it that say something.
 
-        The query has none at or before ``after``.
+        The query has none at or before ``after``. A run that was too large to be published says so once.
         """
+        if run.mark is Mark.OVERSIZED:
+            yield replace(run, position=max(run.position, at), until=None)
+            return
         begin, until = self._bounds(run, after)
         before = self.last(run, (at[0] if at[1] else at[0] - 1), after)
         if before is not None:

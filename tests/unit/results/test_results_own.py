@@ -187,3 +187,15 @@ def test_the_last_report_of_a_sealed_stream_is_found_though_others_report_after_
     last = asyncio.run(feed.last_before(END))
     assert last is not None
     assert last.position == (50, 0)
+
+
+@each_kind
+def test_a_run_that_was_too_large_is_told_wherever_a_reader_begins(kind: str) -> None:
+    plans, messages, lives = written(1, ([1, 12], [34, 9_000], [9_010, 9_020]))
+    runs = [m for m in messages if m.headers.until is not None]
+    assert len(runs) == len(KINDS)
+    large = [_oversized(m) if m in runs else m for m in messages]
+    for at in (FIRST, (5_000, 0)):
+        reports = read(feed_of(f"often_{kind}", 1, plans, large, lives), at)
+        assert sum(r.mark is Mark.OVERSIZED for r in reports) == 1
+        assert all(r.position >= at for r in reports)
