@@ -44,7 +44,7 @@ def test_what_comes_out_is_called_what_went_in_is_called(system: System, stream:
     assert json.loads(system.ok("lookup", asked))["row"] == {KEY: 'json "1"', VALUE: 3}
     assert system.ok("explain", stream)
     wrong = {TS: START, KEY: 7, VALUE: 0}
-    system.publish(stream, [*rows("arrow"), wrong], "--format", "arrow", "--seal")
+    system.publish(stream, [*rows("arrow"), wrong], "--format", "arrow", "--seal", "--allow-rejects")
     answers = [line["row"] for line in system.lines(stream)]
     assert answers == [{KEY: f'{f} "{odd}"', VALUE: 2 + 2 * odd} for f in sorted(FORMATS) for odd in (0, 1)]
     last = [line["row"] for line in system.lines(f"{stream}-rows")]
