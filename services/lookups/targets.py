@@ -17,7 +17,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from services.lookups.holdings import Key, rows_upto
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.platform.batches import BatchHeaders
 
 TIMEOUT = 5.0
@@ -77,7 +77,7 @@ def _spans(admin: AdminClient, places: Sequence[TopicPartition]) -> dict[Key, tu
         try:
             low, high = first[place].result().offset, end[place].result().offset
         except KafkaException as error:
-            if error.args[0].code() not in kafka.ABSENT | topics.STALE:
+            if error.args[0].code() not in kafka.ABSENT | kafka.STALE:
                 raise
         else:
             spans[place.topic, place.partition] = low, high

@@ -164,6 +164,15 @@ class Positions:
         if not keys:
             return {}
         asked = {TopicPartition(*key): OffsetSpec.earliest() for key in keys}
+        try:
+            return self._answered(asked)
+        except KafkaException as error:
+            if error.args[0].code() not in kafka.STALE:
+                raise
+            self._admin.list_topics(timeout=TIMEOUT)
+            return self._answered(asked)
+
+    def _answered(self, asked: dict[TopicPartition, OffsetSpec]) -> dict[Key, int]:
         answers = self._admin.list_offsets(asked, request_timeout=TIMEOUT)
         return {(p.topic, p.partition): int(answer.result().offset) for p, answer in answers.items()}
 

@@ -21,6 +21,8 @@ ELSEWHERE = frozenset(
 """Errors of a group whose coordinator is being found."""
 UNLED = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
 """Errors of a partition whose leader is being found, as that of a new one is."""
+STALE = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH}) | UNLED
+"""What a client is told that has not noticed that a broker was started again: it learns that from new metadata."""
 STEP = 0.05
 """How long to wait for messages at a time, in seconds: ``consume`` waits for all that it may bring."""
 
@@ -103,6 +105,8 @@ class Ends:
                 if error.args[0].code() in ABSENT or time.monotonic() > deadline:
                     raise
                 time.sleep(STEP)
+                if error.args[0].code() in STALE:
+                    self._admin.list_topics(timeout=timeout)
         return {}
 
 

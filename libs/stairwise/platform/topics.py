@@ -21,6 +21,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from stairwise.errors import ConfigError
+from stairwise.platform import kafka
 from stairwise.schema import Stream
 
 PLANS = "plans"
@@ -32,15 +33,6 @@ BROKER_DEFAULT = -1
 """As many replicas as the cluster is set to make."""
 PATIENCE = 30
 """How long a question may take, in seconds."""
-STALE = frozenset(
-    {
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-    }
-)
-"""What a client is told that has not noticed that a broker was started again: it learns that from new metadata."""
 COMPACTED = {"cleanup.policy": "compact"}
 PACKED = {"compression.type": "lz4"}
 """Whatever the producer chose: lz4 makes at most 255 bytes of one, where others make thousands."""
@@ -145,7 +137,7 @@ def ends(admin: AdminClient, topic: str, partitions: int, *, readable: bool = Fa
         try:
             return [answers[p].result().offset for p in asked]
         except KafkaException as error:
-            if error.args[0].code() not in STALE or time.monotonic() > deadline:
+            if error.args[0].code() not in kafka.STALE or time.monotonic() > deadline:
                 raise
         time.sleep(0.1)
         admin.list_topics(topic, timeout=PATIENCE)
