@@ -68,7 +68,7 @@ class Positions:
         self._asked: dict[str, tuple[Stream, float]] = {}
         """The streams that were asked for, and when."""
         self._told = pages.Scraped()
-        self._is_carried = False
+        self._is_carried = self._may_carry = False
 
     def close(self) -> None:
         for consumer in (self._ingest, self._operators, self._reader):
@@ -118,14 +118,12 @@ class Positions:
     def _looks_carried(self) -> bool:
         """Is there a message by which operators have told themselves to go on, and which they have not taken?"""
         key = (topics.CARRIED, 0)
+        if not self._may_carry:  # operators makes the topic when it first starts
+            self._may_carry = topics.CARRIED in self._ends.topics(TIMEOUT)
+        if not self._may_carry:
+            return False
         taken = _committed(self._operators, [key]).get(key)
-        try:
-            end = self._ends.of([key], TIMEOUT)[key]
-        except KafkaException as error:
-            if error.args[0].code() in kafka.ABSENT:  # operators has never started
-                return False
-            raise
-        return end > (0 if taken is None else taken.offset)
+        return self._ends.of([key], TIMEOUT)[key] > (0 if taken is None else taken.offset)
 
     def _stand(self, streams: Sequence[Stream]) -> list[StreamStanding]:
         incoming = [(topics.incoming(s.name), p) for s in streams for p in range(s.partitions)]

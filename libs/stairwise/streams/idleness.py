@@ -35,7 +35,8 @@ not shorter."""
 APPEND_GRACE: Duration = 500
 """The same where rows have the time at which the broker took them: only brokers' clocks may lag behind each other."""
 LONGEST: Duration = 400
-"""How much time passes between two ticks at the most: twice what it should be. Whoever hung has not watched."""
+"""How much time passes between two ticks at the most: twice what it should be. Whoever hung has not watched. A shorter
+IDLE AFTER counts as this."""
 SETTLED: Duration = 1_000
 """A watermark that has stood for so long is given even if nobody waits for it."""
 
@@ -67,7 +68,8 @@ class Watch:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self._idle_after = math.inf if stream.idle_after is None else stream.idle_after
+        # What moves between two ticks is seen to be active at one of them at least.
+        self._idle_after = math.inf if stream.idle_after is None else max(stream.idle_after, LONGEST)
         self.grace = min(self._idle_after, APPEND_GRACE if stream.timestamp_by is None else GRACE)
         self._ticked: float | None = None
         self._watched = 0.0
