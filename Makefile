@@ -9,7 +9,7 @@ TOOLS := .tools/bin
 PROTOS := $(wildcard protos/stairwise/v1/*.proto)
 WITH_JVM := jvm and not long and not cluster
 WITHOUT_JVM := not jvm and not long and not cluster
-OF_READERS := $(wildcard $(addprefix tests/integration/test_,results*.py lookup*.py standing*.py subscribing*.py publish.py))
+OF_READERS := $(wildcard $(addprefix tests/integration/test_,results*.py lookup*.py standing*.py subscribing*.py publish*.py starts.py up.py secured*.py horizons.py))
 OF_THE_REST := $(filter-out $(OF_READERS),$(wildcard tests/integration/test_*.py tests/e2e/test_*.py))
 export HYPOTHESIS_PROFILE ?= default
 unexport PYTHONDONTWRITEBYTECODE # processes come and go by the hundred: none compiles what another one has
@@ -78,7 +78,7 @@ demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS
 	@$(BIN)/stairwise demo
 
 # Tests that start brokers and systems come one after the other and often wait. Beside them, in what they leave of the
-# cores, run those without the JVM, and then those of results and lookups, which need no Spark; they say at their end how
+# cores, run those without the JVM, and then those of results, lookups, publishing and starts, which need no Spark; they say at their end how
 # it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
 test: setup tracing tools ## every test but the long ones, from nothing (about 15 minutes on 2 cores)
 	@$(MAKE) --no-print-directory --jobs=2 test-with-jvm test-beside

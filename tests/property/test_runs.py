@@ -96,7 +96,7 @@ def leaping(draw: st.DrawFn) -> list[Written]:
     return written
 
 
-@settings(parent=FEWER)
+@settings(parent=FEWER, max_examples=max(4, FEWER.max_examples // 2))
 @given(leaping(), st.sampled_from([1, 3]), st.randoms(use_true_random=False))
 def test_subscribers_see_the_oracles_lines_through_runs(written: list[Written], shards: int, chance: Any) -> None:
     queues = [w.messages() for w in written]
