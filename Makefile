@@ -78,8 +78,8 @@ demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS
 	@$(BIN)/stairwise demo
 
 # Tests that start brokers and systems come one after the other and often wait. Beside them, in what they leave of the
-# cores, run those without the JVM, and then those of results, lookups, publishing and starts, which need no Spark; they say at their end how
-# it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
+# cores, run those without the JVM, and then those of results, lookups, publishing and starts, which need no Spark; they
+# say at their end how it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
 test: setup tracing tools ## every test but the long ones, from nothing (about 15 minutes on 2 cores)
 	@$(MAKE) --no-print-directory --jobs=2 test-with-jvm test-beside
 

@@ -148,7 +148,7 @@ def drop(bench: Bench) -> list[Goal]:
     _publish_heavy(client)
     took, behind = [], []
     for number in range(DROPS):
-        last = client.snapshot("heavy_0").time if number else START
+        last = client.snapshot("heavy_0")[0] if number else START
         behind.append(START + ROWS // 10 - last)
         begun = time.monotonic()
         client.execute(f"DROP QUERY light_{number}")
@@ -275,13 +275,19 @@ def _wait(condition: Callable[[], bool], within: float, what: str) -> None:
         time.sleep(0.1)
 
 
+def _told(goals: list[Goal]) -> list[Goal]:
+    for goal in goals:
+        say("  " + "  ".join(goal.row))
+    return goals
+
+
 def main() -> int:
     end_in_order()
-    goals = run_two_rows()
+    goals = _told(run_two_rows())
     with directory_of_system() as directory, system(directory) as bench:
-        goals += leap(bench)
-        goals += drop(bench)
-    goals += starts()
+        goals += _told(leap(bench))
+        goals += _told(drop(bench))
+    goals += _told(starts())
     text = (
         "A stretch of report times at which nothing changes is one report, a run, in operators, on the results topic "
         "and in `run`; and what a signature has to do is cut into parts, so that no other one waits for all of it."
