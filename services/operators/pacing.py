@@ -61,13 +61,12 @@ class Way(msgspec.Struct):
     def turned(self, turn: Turn, at: Alignment) -> None:
         """Queries have come or gone. Of those that came, rows of before may show that never came here."""
         self.reported = max(self.reported, at.lowest)
-        for registered in turn.joined:
-            changes = bounds_of(registered.query).tolist()
-            if at.seen > DAWN:
-                self.islands.last_row = max(self.islands.last_row, at.seen)
-                changes.append(at.seen)
-            if changes:
-                self.islands.extend(np.array(changes, np.int64), 0)
+        changes = [instant for registered in turn.joined for instant in bounds_of(registered.query).tolist()]
+        if turn.joined and at.seen > DAWN:
+            self.islands.last_row = max(self.islands.last_row, at.seen)
+            changes.append(at.seen)
+        if changes:
+            self.islands.extend(np.array(changes, np.int64), 0)
 
     def parts(self, operator: Quieting, reach: Reach | None, limit: Instant) -> Iterator[Leg]:
         """The way to the limit, in parts."""

@@ -145,7 +145,7 @@ class Islands(msgspec.Struct):
         if reach is not None:
             self._forget(after - reach.leaves)
             for number, (_, high) in enumerate(self.spans):
-                begin = max(high + reach.leaves, after)
+                begin = max(high + reach.leaves, after + 1)
                 end = min(watermark, self.last_row) if watermark >= DUSK else watermark
                 if number + 1 < len(self.spans):
                     end = min(end, self.spans[number + 1][0] + reach.enters - 1)
@@ -156,10 +156,9 @@ class Islands(msgspec.Struct):
         yield Leg(watermark)
 
     def _forget(self, passed: Instant) -> None:
-        """Let go of spans that no report looks at any more; the last one stays."""
-        if len(self.spans) > 1 and self.spans[0][1] < passed:
-            keep = next((i for i, (_, high) in enumerate(self.spans) if high >= passed), len(self.spans) - 1)
-            self.spans = self.spans[keep:]
+        """Let go of spans that no report looks at any more; the last of them stays: the stretch behind it goes on."""
+        passed_spans = sum(high < passed for _, high in self.spans)
+        self.spans = self.spans[max(0, passed_spans - 1) :]
 
 
 Block = TypeVar("Block")

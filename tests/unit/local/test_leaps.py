@@ -49,3 +49,22 @@ def test_the_first_report_of_each_grid_is_found_in_a_stretch() -> None:
     grids = [Grid(10), Grid(25, 5), Grid(1_000)]
     assert first_of_each(grids, 0, 100).tolist() == [5, 10]
     assert count_due(grids, 0, 100) == 10 + 2  # 30 and 80 are in both
+
+
+def test_a_leap_after_everything_was_reported_is_passed_over_as_well() -> None:
+    """The rows before it have left their windows, and the reports stand at a report time, when the next row comes."""
+    catalogue = Catalogue()
+    catalogue.execute("CREATE STREAM s (ts TIMESTAMP, k STRING) TIMESTAMP BY ts IN MILLISECONDS;")
+    catalogue.execute("CREATE STREAM t (ts TIMESTAMP, k STRING) TIMESTAMP BY ts IN MILLISECONDS;")
+    catalogue.execute(
+        "CREATE QUERY q AS SELECT k FROM s [TUMBLE 1 SECOND] UNION ALL SELECT k FROM t [TUMBLE 1 SECOND];"
+    )
+    made = Engine(list(catalogue.streams.values()), list(catalogue.queries.values()))
+    seen: list[int] = []
+    for times in ([1_000, 1_500], [400_001], [LATE]):
+        for name, stream in catalogue.streams.items():
+            rows = [pa.array(times), pa.array(["a"] * len(times))]
+            made.feed(name, pa.RecordBatch.from_arrays(rows, schema=stream.arrow_schema))
+        seen += [time for piece in made.advance() for part in piece for time in part.lines.times.tolist()]
+    # An equal row takes the place of the first in each stream at 2,000: nothing changes by value.
+    assert seen == [1_000, 1_000, 3_000, 3_000, 401_000, 401_000, 402_000, 402_000]

@@ -11,7 +11,7 @@ from services.operators.shard import Shard
 from services.operators.stage1 import Message, parcels_of, runs
 from stairwise.operators.store import MemoryStore
 from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.reports import Mark
+from stairwise.platform.reports import Mark, ReportHeaders
 from stairwise.schema import DAWN
 from tests.plans import plan_log
 
@@ -38,6 +38,13 @@ class Partition:
         headers = BatchHeaders(version, self._rows, len(times), watermark, self._watermark, *bounds, sealed)
         message = Message("s.s.1", self._number, self._offset, encode_rows(rows), headers, traceparent)
         self._offset, self._rows, self._watermark = self._offset + 1, self._rows + len(times), watermark
+        return message
+
+    def mark(self, version: int, watermark: int) -> Message:
+        """An empty batch that gives the partition a watermark."""
+        headers = BatchHeaders(version, self._rows, 0, watermark, self._watermark)
+        message = Message("s.s.1", self._number, self._offset, b"", headers)
+        self._offset, self._watermark = self._offset + 1, watermark
         return message
 
 
@@ -148,3 +155,21 @@ def test_a_leap_costs_a_few_reports_on_every_shard_also_where_none_of_its_rows_i
         assert not shard.is_behind
     assert all(sum(h.until is not None for h in headers) == 2 for headers in said.values())
     assert all(len(headers) < 100 for headers in said.values())
+
+
+def test_a_leap_from_a_report_time_is_a_run_like_any_other() -> None:
+    """Its reports were up to date, at an instant that is a report time itself, long after its rows had left."""
+    both = Partition(0), Partition(1)
+    shard = Shard(0, 1, MemoryStore())
+    _advanced(shard, [partition.batch(1, [1_500]) for partition in both])
+    assert _advanced(shard, [partition.mark(1, 100_000) for partition in both])[-1].end == (100_000, 0)
+    leap = _advanced(shard, [partition.batch(1, [100_000_000]) for partition in both])
+    assert leap[0].until is not None
+    assert len(leap) < 10
+
+
+def _advanced(shard: Shard, messages: list[Message]) -> list[ReportHeaders]:
+    for run in runs(messages):
+        for _, parcel in parcels_of(run, PLANS, 1):
+            shard.take(parcel, PLANS)
+    return [out.headers for out in shard.advance(PLANS) if out.headers.mark is Mark.REPORT]
