@@ -25,7 +25,7 @@ from stairwise.operators.contract import Report
 from stairwise.platform.plans import Registered
 from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN, Instant
-from stairwise.sharing.published import Taking, frames, taking_of
+from stairwise.sharing.published import PublishedBlock, Taking, frames, taking_of
 from stairwise.sharing.stair import Stair
 
 
@@ -52,9 +52,10 @@ class OwnReport(Released):
     def report(self) -> Report:
         assert self.whole is not None
         assert self.taking is not None
-        blocks = self.whole.blocks
-        if self.whole.until is not None:
-            blocks = [self.taking.held(block, np.array([self.position[0]])) for block in blocks]
+        here = np.array([self.position[0]])
+        shards = zip(self.whole.messages, self.whole.blocks, strict=True)
+        # A shard may have a run where another has a report.
+        blocks = [block if m.headers.until is None else self.taking.held(block, here) for m, block in shards]
         found = [self.taking.reports(block) for block in blocks]
         pieces = [own.rows for own in found if own is not None]
         return Report(self.signature, self.position[0], pa.concat_batches(pieces))
@@ -123,7 +124,7 @@ class OwnFeed:
         if own is not None and own.until is not None:
             return own.at(due) if due > self._after else None
         if own is None and found.mark is Mark.REPORT and self._taking is not None:
-            sealed_at = found.blocks[0].sealed_at
+            sealed_at = _explicit(found).sealed_at
             if sealed_at is not None:
                 row = max(sealed_at, self._taking.life.after)
                 end = min(row + (frame.offset - row) % frame.slide for frame in self._frames)
@@ -147,7 +148,7 @@ class OwnFeed:
             return released if self._is_due_at(released.position[0], self._taking.life.after) else None
         if released.mark is Mark.OVERSIZED:
             return released
-        if released.until is None and not self._taking.is_due(released.blocks[0]):
+        if released.until is None and not self._taking.is_due(_explicit(released)):
             return None
         told = released.signature, released.position, released.messages, released.mark, released.until
         return OwnReport(*told, whole=released, taking=self._taking)
@@ -155,3 +156,9 @@ class OwnFeed:
     def _is_due_at(self, time: Instant, after: Instant) -> bool:
         """Is it a report time of the query? Told without the report, which was not published."""
         return time > after and any((time - frame.offset) % frame.slide == 0 for frame in self._frames)
+
+
+def _explicit(released: Released) -> PublishedBlock:
+    """What a shard has said of this very time: another may have a run there, which says when it began."""
+    shards = zip(released.messages, released.blocks, strict=True)
+    return next((block for message, block in shards if message.headers.until is None), released.blocks[0])
