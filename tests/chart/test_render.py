@@ -83,6 +83,22 @@ def test_the_environment_is_what_the_services_understand(chart: Chart) -> None:
             assert "demo-stairwise-broker" in faces
 
 
+def test_the_registry_may_read_the_metrics_of_every_instance_of_ingest_and_of_operators(chart: Chart) -> None:
+    registry = chart.workload("windows")
+    pages = Settings.from_environment({"STAIRWISE_SCRAPE": chart.variables(registry)["STAIRWISE_SCRAPE"]}).scrape
+    assert set(pages) == {"ingest", "operators"}
+    for part, page in pages.items():
+        name, _, port = page.partition(":")
+        named = chart.named("Service", name)
+        assert (service_of(named), named["spec"]["clusterIP"]) == (part, "None")
+        assert int(port) in {each["port"] for each in named["spec"]["ports"]} & {DEFAULT_METRICS_PORTS[part]}
+        for policy in chart.of("NetworkPolicy"):
+            if service_of(policy) == part:
+                (let_in,) = [rule for rule in policy["spec"]["ingress"] if rule["ports"] == [{"port": "metrics"}]]
+                own = {"podSelector": {"matchLabels": registry["spec"]["selector"]["matchLabels"]}}
+                assert own in let_in.get("from", [own])
+
+
 def test_a_lookups_worker_is_known_by_its_own_name_under_the_headless_service(chart: Chart) -> None:
     workers = chart.workload("lookups")
     headless = chart.named("Service", workers["spec"]["serviceName"])
