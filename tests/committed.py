@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from services.operators.pages import SparkPages
 from services.operators.segments import Extent, Segments
+from services.operators.spark_pages import SparkPages
 
 
 class Rows:

@@ -1,7 +1,7 @@
 """From what the consumer brings to the lanes, with as little work for each message as there can be.
 
 Memory is bounded by what is asked for at a time: as many messages as are likely to be some megabytes together,
-judged by the size of those that came before.
+judged by the size of those that came before, and of the last of them by themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from services.ingest.failures import OF_A_TOPIC, StreamError
 from services.ingest.lane import Lane
 from services.ingest.recovery import Key
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
+from stairwise.wire import topics
 
 log = logging.getLogger(__name__)
 
@@ -80,10 +81,11 @@ class Dispatch:
         return itertools.pairwise(bounds)
 
     def _measure(self, messages: list[Message]) -> None:
-        size = sum(map(len, messages))
+        size, last = sum(map(len, messages)), messages[-FIRST:]
         self.rows += len(messages)
         self.bytes += size
-        self.appetite = max(1, min(MOST, AT_ONCE * len(messages) // max(1, size), 4 * self.appetite))
+        likely = max(1, size / len(messages), sum(map(len, last)) / len(last))  # small ones hide large ones behind them
+        self.appetite = max(1, min(MOST, int(AT_ONCE / likely), 4 * self.appetite))
 
     def _heed(self, message: Message) -> None:
         code = message.error().code()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from confluent_kafka import KafkaError, KafkaException
 
 from stairwise.platform import kafka, telemetry
-from stairwise.platform.plans import PlanLog
+from stairwise.wire.plans import PlanLog
 
 log = logging.getLogger(__name__)
 

@@ -20,18 +20,18 @@ import pyarrow as pa
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 
 from services.ingest import rejects
+from services.ingest.partition_state import NEXT, PartitionState
 from services.ingest.rejects import Outgoing
-from services.ingest.state import NEXT, State
-from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders, pack_rows
-from stairwise.platform.lives import Life
 from stairwise.schema import Duration, Instant, Stream
-from stairwise.streams.blocks import Bad, Block
-from stairwise.streams.codes import Code
+from stairwise.streams.decoded_rows import Bad, DecodedRows
 from stairwise.streams.messages import MessageDecoder
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import BadRow
 from stairwise.streams.sequence import sequence
 from stairwise.streams.times import EARLIEST, LATEST
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, pack_rows
+from stairwise.wire.incarnations import Incarnation
 
 BATCH_ROWS = 16_384
 """How many rows a batch has at the most."""
@@ -56,7 +56,9 @@ class Outcome:
 
 
 class Lane:
-    def __init__(self, partition: int, life: Life, state: State, next_offset: int, max_bytes: int) -> None:
+    def __init__(
+        self, partition: int, incarnation: Incarnation, state: PartitionState, next_offset: int, max_bytes: int
+    ) -> None:
         self.partition = partition
         self.next_offset = next_offset
         """The offset of the next message to take."""
@@ -68,11 +70,11 @@ class Lane:
         """What came of the rows since ``settle``."""
         self._pending: list[Message] = []
         self._max_bytes = max_bytes
-        self.enter(life, state)
+        self.enter(incarnation, state)
 
-    def enter(self, life: Life, state: State) -> None:
+    def enter(self, incarnation: Incarnation, state: PartitionState) -> None:
         """Begin, or go on with, an incarnation."""
-        self.life = life
+        self.incarnation = incarnation
         self.state = state
         self.follows: dict[str, Instant] = {}
         """Of a table, how far the streams had come that it is joined with, as its last batch says it."""
@@ -85,12 +87,12 @@ class Lane:
 
     @property
     def stream(self) -> Stream:
-        return self.life.stream
+        return self.incarnation.stream
 
     @property
     def watermark(self) -> Instant:
         """That of the last batch."""
-        return self.state.watermark(self.life)
+        return self.state.watermark(self.incarnation)
 
     @property
     def pending(self) -> int:
@@ -121,7 +123,7 @@ class Lane:
 
     def write(self, version: int, clock: Instant, end: int | None = None) -> Iterator[Outgoing]:
         """Batches and rejects of what is pending below the offset ``end``, under a plan version."""
-        start = self.life.start(self.partition)
+        start = self.incarnation.start(self.partition)
         if self._pending and self._pending[0].offset() < start:
             yield from self._closed(self._below(start))
         messages = self._pending if end is None else self._below(end)
@@ -165,8 +167,8 @@ class Lane:
 
     def _lateness(self, version: int) -> Duration:
         """LATENESS for what is written under a version. Where that alters it, the watermark stays where it is."""
-        lateness = self.life.at(version).lateness
-        if lateness != self.life.at(self.state.version).lateness:
+        lateness = self.incarnation.at(version).lateness
+        if lateness != self.incarnation.at(self.state.version).lateness:
             self.state = replace(self.state, position=self.state.position.raised(self.watermark))
         return lateness
 
@@ -204,7 +206,7 @@ class Lane:
             if not small:
                 return
             messages, values = [messages[i] for i in small], [values[i] for i in small]
-        gathered: list[Block] = []
+        gathered: list[DecodedRows] = []
         rows = 0
         for block in self._decoder.decode(
             values, self._append_times(messages), lambda i: rejects.format_of(messages[i])
@@ -231,7 +233,9 @@ class Lane:
                 text = f"a message of {len(value):,} bytes; at most {self._max_bytes:,} are read"
                 yield self._dead(messages[number], Bad(number, 1, BadRow(number, Code.TOO_LARGE, None, text), b""))
 
-    def _sequence(self, blocks: list[Block], messages: list[Message], version: int, upto: int) -> Iterator[Outgoing]:
+    def _sequence(
+        self, blocks: list[DecodedRows], messages: list[Message], version: int, upto: int
+    ) -> Iterator[Outgoing]:
         """Judge rows, number them, and put them into batches."""
         batches = [block.rows for block in blocks]
         rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches) if batches else None
@@ -320,7 +324,7 @@ class Lane:
         is_by_broker = all(kind == TIMESTAMP_LOG_APPEND_TIME for kind, _ in ends)
         return not is_by_broker or highest > min(at for _, at in ends) + self.stream.future - STEADY
 
-    def _latest(self, blocks: Sequence[Block], messages: Sequence[Message]) -> np.ndarray:
+    def _latest(self, blocks: Sequence[DecodedRows], messages: Sequence[Message]) -> np.ndarray:
         """For each row, the latest time that it may have: so far ahead of when its message was appended."""
         assert self.stream.future is not None
         appended = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
@@ -329,7 +333,7 @@ class Lane:
         return latest
 
     def _future(
-        self, blocks: list[Block], messages: list[Message], rows: np.ndarray, time: np.ndarray
+        self, blocks: list[DecodedRows], messages: list[Message], rows: np.ndarray, time: np.ndarray
     ) -> Iterator[Outgoing]:
         for message, some, excerpt in _parts(blocks, rows):
             ahead = f"is more than the stream's FUTURE ahead of {messages[message].timestamp()[1]}, when Kafka took it"
@@ -339,7 +343,7 @@ class Lane:
             yield self._dead(messages[message], Bad(message, len(some), row, excerpt))
 
     def _late(
-        self, blocks: list[Block], messages: list[Message], rows: np.ndarray, time: np.ndarray, marks: np.ndarray
+        self, blocks: list[DecodedRows], messages: list[Message], rows: np.ndarray, time: np.ndarray, marks: np.ndarray
     ) -> Iterator[Outgoing]:
         """Rows that are late, with their times and the watermarks that they were judged by."""
         done = 0
@@ -351,7 +355,7 @@ class Lane:
             yield rejects.late(self.stream, messages[message], len(some), excerpt, reason)
 
 
-def _parts(blocks: Sequence[Block], rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, bytes | None]]:
+def _parts(blocks: Sequence[DecodedRows], rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, bytes | None]]:
     """Some rows of the blocks as they came: the message, which rows these are, their bytes if not all of it."""
     start = 0
     for block in blocks:
@@ -364,7 +368,7 @@ def _parts(blocks: Sequence[Block], rows: np.ndarray) -> Iterator[tuple[int, np.
         start = end
 
 
-def _sample(blocks: Sequence[Block]) -> list[int]:
+def _sample(blocks: Sequence[DecodedRows]) -> list[int]:
     """The first messages of the blocks, each once."""
     firsts = itertools.chain.from_iterable(block.message[: rejects.SAMPLED].tolist() for block in blocks)
     return list(dict.fromkeys(itertools.islice(firsts, rejects.SAMPLED)))

@@ -18,20 +18,21 @@ from functools import partial
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
-from services.ingest import measures, recovery
+from services.ingest import metrics, recovery
 from services.ingest.dispatch import Dispatch
 from services.ingest.failures import Failures, StreamError, blaming
-from services.ingest.following import Following
-from services.ingest.idle import Idleness
+from services.ingest.idle_partitions import Idleness
 from services.ingest.lane import Lane, Outcome
+from services.ingest.partition_state import PartitionState
 from services.ingest.recovery import Key
 from services.ingest.rejects import Outgoing
-from services.ingest.state import State
+from services.ingest.table_marks import TableMarks
 from services.ingest.transactions import OVERDUE, AbortedError, StrangerError, Transactions
 from stairwise.errors import ConfigError
-from stairwise.platform import kafka, telemetry, topics
+from stairwise.platform import kafka, telemetry
 from stairwise.platform.config import Settings
-from stairwise.platform.plans import PlanReader
+from stairwise.wire import topics
+from stairwise.wire.plans import PlanReader
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class Ingest:
         self._lanes: dict[Key, Lane] = {}
         self._dispatch = Dispatch(self._lanes)
         self._idleness = Idleness(partial(recovery.committed, self._consumer), self._ends.of)
-        self._following = Following(self._consumer, self._ends)
+        self._following = TableMarks(self._consumer, self._ends)
         self._resting: set[Key] = set()
         """Partitions that were paused, and not resumed since."""
         self._seal_at: dict[Key, int] = {}
@@ -108,8 +109,8 @@ class Ingest:
         """A static member that comes back is given what it had, whatever it asks for now; only a member that is in the
         group and changes what it asks for makes the group share anew. So it asks for one topic more until it is in; not
         for longer, since that topic's partition would count as a share of the work."""
-        measures.watch(self._lanes)
-        measures.watch_failures(self._failures)
+        metrics.watch(self._lanes)
+        metrics.watch_failures(self._failures)
 
     def start(self) -> None:
         """Take over from whoever had this identity, and join the group."""
@@ -172,9 +173,11 @@ class Ingest:
         if not names:
             return names
         existing = self._ends.topics(recovery.TIMEOUT)
-        lives = {name: self._plans.log.lives(name) for name in names if topics.incoming(name) in existing}
-        keys = [(topics.incoming(name), p) for name in lives for p in range(lives[name][-1].stream.partitions)]
-        return recovery.open_ends(recovery.committed(self._consumer, keys), lives)
+        incarnations = {name: self._plans.log.incarnations(name) for name in names if topics.incoming(name) in existing}
+        keys = [
+            (topics.incoming(name), p) for name in incarnations for p in range(incarnations[name][-1].stream.partitions)
+        ]
+        return recovery.open_ends(recovery.committed(self._consumer, keys), incarnations)
 
     # ── whose partitions ────────────────────────────────────────────────────────────────────────────────
 
@@ -252,24 +255,26 @@ class Ingest:
         places = recovery.committed(self._consumer, keys)
         behind = max((p.state.version for p in places.values() if p.state is not None), default=0)
         self._plans.read_upto(behind)  # whoever had them before may have known newer plans
-        lives_of = {key: self._plans.log.lives(topics.stream_of(key[0])) for key in keys}
-        well = {key for key in keys if lives_of[key] and topics.stream_of(key[0]) not in self._failures}
-        unknown = {key: lives_of[key] for key in well if places[key].state is None}
+        incarnations_of = {key: self._plans.log.incarnations(topics.stream_of(key[0])) for key in keys}
+        well = {key for key in keys if incarnations_of[key] and topics.stream_of(key[0]) not in self._failures}
+        unknown = {key: incarnations_of[key] for key in well if places[key].state is None}
         if unknown:
             places |= recovery.from_outputs(self._settings.brokers, unknown)
         for key, place in places.items():
             if key not in well:
                 continue
-            life = recovery.life_of(lives_of[key], place.state)
-            state = place.state or State(life.stream.incarnation)
-            self._lanes[key] = Lane(key[1], life, state, place.offset, self._settings.ingest_max_bytes)
+            incarnation = recovery.incarnation_of(incarnations_of[key], place.state)
+            state = place.state or PartitionState(incarnation.stream.incarnation)
+            self._lanes[key] = Lane(key[1], incarnation, state, place.offset, self._settings.ingest_max_bytes)
             fields = telemetry.fields(topic=key[0], partition=key[1], offset=place.offset)
             log.info("partition opened", extra=fields)
-        tables = {key: lane.stream for key, lane in self._lanes.items() if key in lives_of and lane.stream.is_table}
+        tables = {
+            key: lane.stream for key, lane in self._lanes.items() if key in incarnations_of and lane.stream.is_table
+        }
         if tables:
             for key, follows in recovery.followed(self._settings.brokers, tables).items():
                 self._lanes[key].follows = follows
-        return {key: place.offset if lives_of[key] else OFFSET_END for key, place in places.items()}
+        return {key: place.offset if incarnations_of[key] else OFFSET_END for key, place in places.items()}
 
     def _rewind(self) -> None:
         """Begin again from what is committed, after a transaction that did not hold."""
@@ -348,7 +353,7 @@ class Ingest:
             return
         commit, self._commit = self._commit, None
         try:
-            measures.transaction(commit.result(OVERDUE))
+            metrics.transaction(commit.result(OVERDUE))
         except AbortedError as error:
             self._take_back(error)
             return
@@ -358,10 +363,10 @@ class Ingest:
         except TimeoutError:
             raise ConfigError("Kafka has not answered a commit", hint="is it there, and well?") from None
         for stream, outcome in self._outcomes:
-            measures.committed(stream, outcome)
+            metrics.committed(stream, outcome)
 
     def _take_back(self, error: AbortedError) -> None:
-        measures.aborted()
+        metrics.aborted()
         self._is_aborted = True
         # A group that has given the partitions away may tell so here first, and then calls it a revocation.
         self._is_lost |= isinstance(error, StrangerError)
@@ -374,7 +379,7 @@ class Ingest:
                 for message in self._advance(key, lane, clock):
                     said[key] = lane
                     if message.rows and message.topic.startswith(("s.", "t.")):
-                        measures.batch(lane.stream.name, message.rows)
+                        metrics.batch(lane.stream.name, message.rows)
                     yield key[1], message
         if now - self._marked_at >= MARK_EVERY:
             self._marked_at = now
@@ -394,41 +399,41 @@ class Ingest:
 
     def _version_of(self, lane: Lane) -> int:
         """The version of a lane's next batch."""
-        return max(lane.state.version, lane.life.version(self._version))
+        return max(lane.state.version, lane.incarnation.version(self._version))
 
     def _advance(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
         """What a lane has to say: its rows, the end of an incarnation, the beginning of the next."""
-        lives = self._plans.log.lives(lane.stream.name)
+        incarnations = self._plans.log.incarnations(lane.stream.name)
         while True:
-            life = lane.life = recovery.life_of(lives, lane.state)
-            if not lane.state.has_ended(life):
-                yield from self._live(key, lane, clock)
-            if not lane.state.has_ended(life):
+            incarnation = lane.incarnation = recovery.incarnation_of(incarnations, lane.state)
+            if not lane.state.has_ended(incarnation):
+                yield from self._rows_and_end(key, lane, clock)
+            if not lane.state.has_ended(incarnation):
                 return
-            following = recovery.next_life(lives, life)
+            following = recovery.next_incarnation(incarnations, incarnation)
             if following is None:
-                if not life.dropped:
+                if not incarnation.dropped:
                     yield from lane.reject_closed()
                 return
-            lane.enter(following, State(following.stream.incarnation))
+            lane.enter(following, PartitionState(following.stream.incarnation))
             self._seal_at.pop(key, None)
 
-    def _live(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
+    def _rows_and_end(self, key: Key, lane: Lane, clock: int) -> Iterator[Outgoing]:
         """The rows of a lane's incarnation, and its end where it has one."""
-        life = lane.life
-        if life.dropped:
-            assert life.gone is not None
-            yield lane.mark(life.gone)
+        incarnation = lane.incarnation
+        if incarnation.dropped:
+            assert incarnation.gone is not None
+            yield lane.mark(incarnation.gone)
             return
         version = self._version_of(lane)
-        if life.sealed is None:
+        if incarnation.sealed is None:
             yield from lane.write(version, clock)
-            if lane.state.version < self._plans.log.touched(life.stream.name):
+            if lane.state.version < self._plans.log.touched(incarnation.stream.name):
                 yield lane.mark(version)
             return
         end = self._seal_at.get(key)
         if end is None:
-            end = self._seal_at[key] = life.ends[key[1]] if life.ends else self._ends.of([key])[key]
+            end = self._seal_at[key] = incarnation.ends[key[1]] if incarnation.ends else self._ends.of([key])[key]
         yield from lane.write(version, clock, end)
         if lane.has_read(end):
             yield lane.mark(version, sealed=True)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from services.ingest.failures import blaming
-from services.ingest.state import NEXT, State
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.lives import Life
+from services.ingest.partition_state import NEXT, PartitionState
+from stairwise.platform import kafka
 from stairwise.schema import Instant, Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.incarnations import Incarnation
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +27,14 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Place:
+class CommittedPlace:
     """The next offset to read, and the state there; None where nothing was ever committed."""
 
     offset: int
-    state: State | None
+    state: PartitionState | None
 
 
-def committed(consumer: Consumer, keys: Iterable[Key]) -> dict[Key, Place]:
+def committed(consumer: Consumer, keys: Iterable[Key]) -> dict[Key, CommittedPlace]:
     """What the group has committed. A transaction that is under way is waited for, as long as it may take."""
     asked = [TopicPartition(*key) for key in keys]
     places = {}
@@ -41,27 +42,27 @@ def committed(consumer: Consumer, keys: Iterable[Key]) -> dict[Key, Place]:
         if answer.error is not None:
             raise KafkaException(answer.error)
         state = _state(answer) if answer.offset >= 0 and answer.metadata else None
-        places[answer.topic, answer.partition] = Place(max(answer.offset, 0), state)
+        places[answer.topic, answer.partition] = CommittedPlace(max(answer.offset, 0), state)
     return places
 
 
-def _state(answer: TopicPartition) -> State | None:
+def _state(answer: TopicPartition) -> PartitionState | None:
     """The state that was committed; None where somebody else has committed something else."""
     try:
-        return State.decode(answer.metadata)
+        return PartitionState.decode(answer.metadata)
     except (ValueError, TypeError):
         log.warning("what is committed for %s/%d is not ours", answer.topic, answer.partition)
         return None
 
 
-def from_outputs(brokers: str, missing: Mapping[Key, Sequence[Life]]) -> dict[Key, Place]:
+def from_outputs(brokers: str, missing: Mapping[Key, Sequence[Incarnation]]) -> dict[Key, CommittedPlace]:
     """Where partitions stand by their last batches and rejects, for those of which nothing is committed (any more)."""
     reader = kafka.consumer(brokers, "stairwise-ingest-recovery", enable_partition_eof=True)
     try:
         places = {}
-        for key, lives in missing.items():
+        for key, incarnations in missing.items():
             with blaming(topics.stream_of(key[0])):
-                places[key] = _from_outputs(reader, key[1], lives)
+                places[key] = _from_outputs(reader, key[1], incarnations)
         return places
     finally:
         reader.close()
@@ -82,19 +83,19 @@ def followed(brokers: str, tables: Mapping[Key, Stream]) -> dict[Key, dict[str, 
         reader.close()
 
 
-def _from_outputs(reader: Consumer, partition: int, lives: Sequence[Life]) -> Place:
-    for life in reversed(lives):
-        last = _last(reader, topics.sequenced(life.stream), partition)
+def _from_outputs(reader: Consumer, partition: int, incarnations: Sequence[Incarnation]) -> CommittedPlace:
+    for incarnation in reversed(incarnations):
+        last = _last(reader, topics.sequenced(incarnation.stream), partition)
         if last is None:
             continue
         headers = kafka.headers_of(last)
         offset = int(headers.get(NEXT, b"0"))
-        for topic in (topics.late(life.stream.name), topics.dead(life.stream.name)):
+        for topic in (topics.late(incarnation.stream.name), topics.dead(incarnation.stream.name)):
             reject = _last(reader, topic, partition)
             if reject is not None:
                 offset = max(offset, int(kafka.headers_of(reject)["offset"]) + 1)
-        return Place(offset, State.of_batch(life, headers))
-    return Place(0, None)
+        return CommittedPlace(offset, PartitionState.of_batch(incarnation, headers))
+    return CommittedPlace(0, None)
 
 
 def _last(reader: Consumer, topic: str, partition: int) -> Message | None:
@@ -115,23 +116,23 @@ def _last(reader: Consumer, topic: str, partition: int) -> Message | None:
     return None
 
 
-def next_life(lives: Sequence[Life], after: Life) -> Life | None:
-    return next((life for life in lives if life.stream.incarnation > after.stream.incarnation), None)
+def next_incarnation(incarnations: Sequence[Incarnation], after: Incarnation) -> Incarnation | None:
+    return next((one for one in incarnations if one.stream.incarnation > after.stream.incarnation), None)
 
 
-def life_of(lives: Sequence[Life], state: State | None) -> Life:
+def incarnation_of(incarnations: Sequence[Incarnation], state: PartitionState | None) -> Incarnation:
     """The incarnation that a state is of; the first where nothing was ever written."""
     if state is None:
-        return lives[0]
-    return next((life for life in lives if life.stream.incarnation == state.incarnation), lives[0])
+        return incarnations[0]
+    return next((one for one in incarnations if one.stream.incarnation == state.incarnation), incarnations[0])
 
 
-def open_ends(places: Mapping[Key, Place], lives: Mapping[str, Sequence[Life]]) -> set[str]:
+def open_ends(places: Mapping[Key, CommittedPlace], incarnations: Mapping[str, Sequence[Incarnation]]) -> set[str]:
     """The dropped streams of which some partition has not yet said so."""
     names = set()
     for (topic, _), place in places.items():
         name = topics.stream_of_incoming(topic)
-        last = lives[name][-1]
+        last = incarnations[name][-1]
         state = place.state
         if state is None or state.incarnation < last.stream.incarnation or not state.has_ended(last):
             names.add(name)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from confluent_kafka import Message
 
-from stairwise.platform import telemetry, topics
-from stairwise.platform.batches import Headers
-from stairwise.platform.topics import WHOLE
+from stairwise.platform import telemetry
 from stairwise.schema import Stream
-from stairwise.streams.blocks import Bad
-from stairwise.streams.codes import Code
+from stairwise.streams.decoded_rows import Bad
 from stairwise.streams.messages import CONTENT_TYPE, Format
+from stairwise.streams.reason_codes import Code
+from stairwise.wire import topics
+from stairwise.wire.batches import Headers
+from stairwise.wire.topics import WHOLE
 
 LATE = "LATE"
 _UNSAID = (None, Format.REJECTED.value.encode())

@@ -12,7 +12,8 @@ from opentelemetry.trace import SpanKind
 
 from services.ingest.failures import OF_A_TOPIC, StreamError
 from services.ingest.rejects import Outgoing
-from stairwise.platform import kafka, telemetry, topics
+from stairwise.platform import kafka, telemetry
+from stairwise.wire import topics
 
 log = logging.getLogger(__name__)
 

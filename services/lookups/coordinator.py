@@ -17,18 +17,28 @@ from itertools import chain
 
 import pyarrow as pa
 
-from services.lookups.hearsay import Hearsay
 from services.lookups.holdings import Holdings, Key
+from services.lookups.lookup_steps import (
+    ALIGNED,
+    CANDIDATES,
+    PARTS,
+    TIMES,
+    WATERMARK,
+    KeyedLookup,
+    StepAnswer,
+    StepRequest,
+    answer_step,
+)
 from services.lookups.peers import Peers
-from services.lookups.steps import ALIGNED, CANDIDATES, PARTS, TIMES, WATERMARK, Ask, Asked, Told, tell
+from services.lookups.remote_watermarks import RemoteWatermarks
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import int64_view
 from stairwise.lookups.answer import put_in_order, put_together
 from stairwise.lookups.gather import among_the_last, look_up, look_up_each, look_up_plainly, named_keys
-from stairwise.lookups.past import Past
-from stairwise.platform import topics
+from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
+from stairwise.wire import topics
 
 POLL = 0.01
 """Seconds between two looks at a watermark that is waited for."""
@@ -74,10 +84,10 @@ class Coordinator:
         self._holdings = holdings
         self._owners = owners
         self._peers = peers
-        self._hearsay = Hearsay(holdings)
+        self._remote = RemoteWatermarks(holdings)
 
     async def answers(
-        self, asked: Sequence[Asked], at_least: Instant | None, patience: float
+        self, asked: Sequence[KeyedLookup], at_least: Instant | None, patience: float
     ) -> tuple[Instant, list[pa.RecordBatch]]:
         """The answers of lookups, all at one instant, and that instant.
 
@@ -96,40 +106,42 @@ class Coordinator:
                 raise
             return alone
 
-    def _alone(self, asked: Sequence[Asked], at_least: Instant | None) -> tuple[Instant, list[pa.RecordBatch]] | None:
+    def _alone(
+        self, asked: Sequence[KeyedLookup], at_least: Instant | None
+    ) -> tuple[Instant, list[pa.RecordBatch]] | None:
         """The same without others, where none of what is asked can be with them; as late as they were heard of."""
-        at = self._hearsay.instant(asked)
+        at = self._remote.instant(asked)
         if at is None or (at_least is not None and at < at_least):
             return None
         answers: list[pa.RecordBatch] = []
         for one in asked:
-            pasts = self._hearsay.here(one.lookup.stream)
+            histories = self._remote.here(one.lookup.stream)
             if one.keys is not None:
-                answers.append(look_up_each(one.lookup, at, list(pasts.values()), one.keys, one.ranges))
+                answers.append(look_up_each(one.lookup, at, list(histories.values()), one.keys, one.ranges))
             else:
-                answers.append(look_up(one.lookup, at, pasts))
+                answers.append(look_up(one.lookup, at, histories))
         return at, answers
 
-    def _at_once(self, asked: Sequence[Asked]) -> tuple[Instant, list[pa.RecordBatch]] | None:
+    def _at_once(self, asked: Sequence[KeyedLookup]) -> tuple[Instant, list[pa.RecordBatch]] | None:
         """What is asked most, where all is here: sums of one key, or keys one by one, now.
 
         The steps come to the same, at more cost.
         """
-        asked_of: list[tuple[Asked, list[Past]]] = []
+        asked_of: list[tuple[KeyedLookup, list[PartitionHistory]]] = []
         for one in asked:
             held = self._holdings.whole(one.lookup.stream) if one.keys is not None or one.lookup.is_plain else None
             if held is None:
                 return None
-            asked_of.append((one, [partition.past for partition in held]))
-        at = min(past.watermark for _, pasts in asked_of for past in pasts)
+            asked_of.append((one, [partition.history for partition in held]))
+        at = min(history.watermark for _, histories in asked_of for history in histories)
         if at in (DAWN, DUSK):
             return None
         answers: list[pa.RecordBatch] = []
-        for one, pasts in asked_of:
+        for one, histories in asked_of:
             if one.keys is not None:
-                rows = look_up_each(one.lookup, at, pasts, one.keys, one.ranges)
+                rows = look_up_each(one.lookup, at, histories, one.keys, one.ranges)
             else:
-                rows = look_up_plainly(one.lookup, at, pasts)
+                rows = look_up_plainly(one.lookup, at, histories)
             if rows is None:
                 return None
             answers.append(rows)
@@ -149,17 +161,17 @@ class Coordinator:
                 raise TooLateError(at_least, watermark)
             await asyncio.sleep(POLL)
 
-    async def _watermarks(self, stream: Stream) -> list[Told]:
+    async def _watermarks(self, stream: Stream) -> list[StepAnswer]:
         owners = self._owners.of(stream)
-        told = await self._ask(Ask(WATERMARK, stream), owners)
+        told = await self._ask(StepRequest(WATERMARK, stream), owners)
         for (owner, numbers), one in zip(owners.items(), told, strict=True):
             if owner != HERE:
-                self._hearsay.hear(stream, numbers, one)
+                self._remote.hear(stream, numbers, one)
         return told
 
-    async def _answer(self, asked: Asked, at: Instant) -> pa.RecordBatch:
+    async def _answer(self, asked: KeyedLookup, at: Instant) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window
-        ask = Ask(PARTS, lookup.stream, lookup, at)
+        ask = StepRequest(PARTS, lookup.stream, lookup, at)
         if asked.keys is not None:
             each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
             return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
@@ -170,22 +182,22 @@ class Coordinator:
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
         return put_together(lookup, at, _parts(await self._ask(ask)))
 
-    async def _counts(self, ask: Ask, rows: int) -> dict[int, int]:
+    async def _counts(self, ask: StepRequest, rows: int) -> dict[int, int]:
         owners = self._owners.of(ask.stream)
         told = await self._ask(replace(ask, step=TIMES), owners)
         numbers = chain.from_iterable(owners.values())
         times = (int64_view(batch.column(0)) for batch in _parts(told))
         return among_the_last(dict(zip(numbers, times, strict=True)), rows)
 
-    async def _ask(self, ask: Ask, owners: Mapping[str, Sequence[int]] | None = None) -> list[Told]:
+    async def _ask(self, ask: StepRequest, owners: Mapping[str, Sequence[int]] | None = None) -> list[StepAnswer]:
         """One step, asked of all owners of the stream's partitions."""
         owners = self._owners.of(ask.stream) if owners is None else owners
         if len(owners) == 1 and HERE in owners:
-            return [tell(ask, owners[HERE], self._holdings)]
+            return [answer_step(ask, owners[HERE], self._holdings)]
         elsewhere = {address: numbers for address, numbers in owners.items() if address != HERE}
         calls = asyncio.gather(*(self._peers.ask(address, ask, numbers) for address, numbers in elsewhere.items()))
         try:
-            here = tell(ask, owners[HERE], self._holdings) if HERE in owners else None
+            here = answer_step(ask, owners[HERE], self._holdings) if HERE in owners else None
             told = dict(zip(elsewhere, await calls, strict=True))
         except BaseException:
             calls.cancel()
@@ -193,7 +205,7 @@ class Coordinator:
         return [here if owner == HERE and here is not None else told[owner] for owner in owners]
 
 
-def _parts(told: Sequence[Told]) -> list[pa.RecordBatch]:
+def _parts(told: Sequence[StepAnswer]) -> list[pa.RecordBatch]:
     return [rows for one in told for rows in one.rows if rows is not None]
 
 

@@ -17,10 +17,10 @@ from functools import partial
 
 from stairwise.errors import StairwiseError
 from stairwise.lookups.homes import are_at_home, have_homes
-from stairwise.lookups.past import Past, Retain
-from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.lookups.partition_history import PartitionHistory, Retain
 from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, decode_rows
 
 Key = tuple[str, int]
 """A topic and a partition of it."""
@@ -59,7 +59,7 @@ class Partition:
     """How far the stream has come as a whole."""
 
     def __post_init__(self) -> None:
-        self.past = Past(self.stream, self.number, self.retain, self.reached)
+        self.history = PartitionHistory(self.stream, self.number, self.retain, self.reached)
         self.is_tidy = have_homes(self.stream)
         """Does PARTITION BY send every row here that the partition ever had?"""
 
@@ -70,14 +70,14 @@ class Partition:
     def redeclare(self, stream: Stream, retain: Retain) -> None:
         """ALTER STREAM has changed what the stream says."""
         self.stream, self.retain = stream, retain
-        self.past.keep(retain)
+        self.history.keep(retain)
 
     def take(self, key: Key, offset: int, headers: BatchHeaders, value: bytes) -> bool:
         """Take a batch in; False for one that was taken before: a rebalance may deliver it again."""
         if offset < self.next_offset:
             return False
         if self.next_sequence is None and headers.sequence:
-            self.past.begin_after(headers.sequence, headers.seen_before(self.stream))
+            self.history.begin_after(headers.sequence, headers.seen_before(self.stream))
             self.is_tidy = False  # for all that anybody knows
         elif self.next_sequence is not None and headers.sequence != self.next_sequence:
             raise GapError(key, self.next_sequence, headers.sequence)
@@ -89,7 +89,7 @@ class Partition:
         self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.number)
         self.watermark = headers.watermark
         self.newest = max(self.newest, headers.highest)
-        self.past.take(rows, DUSK if headers.sealed else headers.watermark)
+        self.history.take(rows, DUSK if headers.sealed else headers.watermark)
         return True
 
 
@@ -149,7 +149,7 @@ class Holdings:
 
     def _reached(self, topic: str, partitions: int) -> Instant:
         """How far a stream has come, as far as is known here: of partitions elsewhere, by what was asked last."""
-        held = [partition.past.watermark for key, partition in self if key[0] == topic]
+        held = [partition.history.watermark for key, partition in self if key[0] == topic]
         heard = self._heard.get(topic, DUSK) if len(held) < partitions else DUSK
         return min([heard, *held])
 

@@ -33,7 +33,7 @@ def observe(holdings: Holdings) -> None:
 
     def memory(_: CallbackOptions) -> Iterable[Observation]:
         for (_topic, number), partition in list(holdings):
-            yield Observation(partition.past.size_bytes, {"stream": partition.stream.name, "partition": number})
+            yield Observation(partition.history.size_bytes, {"stream": partition.stream.name, "partition": number})
 
     meter.create_observable_gauge("stairwise.lookups.memory", [memory], "By", "rows and structures by partition")
     meter.create_observable_gauge("stairwise.lookups.watermark", [watermarks], "s", "event time by partition")

@@ -7,11 +7,11 @@ from typing import Any
 
 import grpc
 
-from services.lookups.steps import Ask, Told
+from services.lookups.lookup_steps import StepAnswer, StepRequest
 from stairwise.errors import ConfigError, NotReadyError
 from stairwise.platform.channels import NONE, Credentials, aio_channel
+from stairwise.platform.error_status import from_rpc_error
 from stairwise.platform.kafka import MAX_MESSAGE
-from stairwise.platform.status import from_rpc_error
 from stairwise.v1 import lookups_pb2_grpc
 
 TIMEOUT = 10.0
@@ -30,12 +30,12 @@ class Peers:
         self._credentials = credentials
         self._channels: dict[str, grpc.aio.Channel] = {}
 
-    async def ask(self, address: str, ask: Ask, numbers: Sequence[int]) -> Told:
+    async def ask(self, address: str, ask: StepRequest, numbers: Sequence[int]) -> StepAnswer:
         if address not in self._channels:
             self._channels[address] = aio_channel(address, self._credentials, _OPTIONS)
         stub: Any = lookups_pb2_grpc.LookupsStub(self._channels[address])
         try:
-            return Told.from_proto(await stub.Part(ask.to_proto(numbers), timeout=TIMEOUT))
+            return StepAnswer.from_proto(await stub.Part(ask.to_proto(numbers), timeout=TIMEOUT))
         except grpc.aio.AioRpcError as failed:
             error = from_rpc_error(failed, address)
             if isinstance(error, ConfigError) or failed.code() == grpc.StatusCode.DEADLINE_EXCEEDED:

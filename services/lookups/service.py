@@ -11,29 +11,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import threading
 import time
 
 from confluent_kafka import KafkaException
 
 from services.lookups import metrics
-from services.lookups.api import SERVICE, LookupsApi
-from services.lookups.follower import PlanFollower
+from services.lookups.filter_runner import FilterRunner
 from services.lookups.holdings import Holdings, Key
-from services.lookups.marks import next_rows, stretches
+from services.lookups.mark_skipping import next_rows, stretches
 from services.lookups.peers import Peers
-from services.lookups.runner import FilterRunner
+from services.lookups.plan_follower import PlanFollower
+from services.lookups.servicer import SERVICE, LookupsServicer
 from services.lookups.targets import find_targets
 from services.lookups.worker import Worker
-from stairwise.lookups.past import Retain
-from stairwise.platform import telemetry, topics
-from stairwise.platform.aio_server import AioServer
+from stairwise.lookups.partition_history import Retain
+from stairwise.platform import process, telemetry
 from stairwise.platform.channels import Credentials
 from stairwise.platform.config import Settings
-from stairwise.platform.plans import Catalogue
+from stairwise.platform.server import Server
 from stairwise.schema import Stream
 from stairwise.v1 import lookups_pb2_grpc
+from stairwise.wire import topics
+from stairwise.wire.plans import PlanCatalogue
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Lookups:
     def __init__(self, settings: Settings) -> None:
         self._brokers = settings.brokers
         self._piece_bytes = settings.piece_bytes
-        self._server = AioServer(settings.listen, security=settings.security)
+        self._server = Server(settings.listen, security=settings.security)
         self._plans = PlanFollower(settings.brokers)
         self._holdings = Holdings(Retain(settings.lookups_retain_ms, settings.lookups_retain_bytes))
         self._peers = Peers(Credentials.from_environment(os.environ))
@@ -65,8 +65,8 @@ class Lookups:
 
     async def run(self, stopping: threading.Event) -> None:
         """Serve until SIGTERM or SIGINT; raises what keeps it from serving."""
-        told = stop_on_signals(stopping)
-        api = LookupsApi(self._plans, self._worker, self._holdings, self._peers)
+        told = process.stop_on_signals(stopping)
+        api = LookupsServicer(self._plans, self._worker, self._holdings, self._peers)
         await self._server.start(lambda s: lookups_pb2_grpc.add_LookupsServicer_to_server(api, s), [SERVICE])
         metrics.observe(self._holdings)
         working = asyncio.create_task(self._work())
@@ -201,7 +201,7 @@ class Lookups:
         await self._server.ready()
 
 
-def sequenced(catalogue: Catalogue) -> dict[str, Stream]:
+def sequenced(catalogue: PlanCatalogue) -> dict[str, Stream]:
     """The streams by the topic that their batches are on. Tables are not looked up."""
     return {topics.sequenced(stream): stream for stream in catalogue.streams.values() if not stream.is_table}
 
@@ -211,13 +211,3 @@ def advertised(host: str, port: int, lookups: str) -> str:
     if host in ANY_ADDRESS:
         return lookups
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def stop_on_signals(stopping: threading.Event) -> asyncio.Task[bool]:
-    """A task that ends when the process is told to stop, or was told before the loop ran."""
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    if stopping.is_set():
-        told.set()
-    return asyncio.create_task(told.wait())

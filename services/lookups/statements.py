@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from services.lookups.follower import PlanFollower
+from services.lookups.plan_follower import PlanFollower
 from stairwise.lookups.statement import Lookup, read_lookup
 
 MOST = 4096

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from services.lookups.holdings import Key, rows_upto
 from stairwise.platform import kafka
-from stairwise.platform.batches import BatchHeaders
+from stairwise.wire.batches import BatchHeaders
 
 TIMEOUT = 5.0
 

@@ -21,10 +21,11 @@ from opentelemetry.trace import SpanKind
 from services.lookups import metrics
 from services.lookups.holdings import Holdings, Key
 from services.lookups.transport import ReplayingTransport
-from stairwise.platform import telemetry, topics
-from stairwise.platform.batches import BatchHeaders
+from stairwise.platform import telemetry
 from stairwise.platform.kafka_security import KafkaSecurity
 from stairwise.schema import Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ import threading
 import time
 from typing import Any
 
-from services.operators import measures, pipeline
-from services.operators.position import SaidPosition
+from services.operators import metrics, pipeline
+from services.operators.committed_position import CommittedPosition
 from stairwise.platform import process
 from stairwise.platform.config import Settings
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 
 log = logging.getLogger("services.operators")
 
@@ -22,13 +22,17 @@ STOP_WITHIN = 5.0
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
-    server = Server(settings.listen, security=settings.security)
+    with ServerThread(settings.listen, security=settings.security) as server:
+        _evaluate(settings, stopping, server)
+
+
+def _evaluate(settings: Settings, stopping: threading.Event, server: ServerThread) -> None:
     pipeline.make_topics(settings)
     spark = pipeline.session(settings)
     query = pipeline.start(spark, settings)
-    progress = measures.Progress()
-    measures.watch(progress, spark.sparkContext._jvm, pipeline.checkpoint(settings))
-    position = SaidPosition(settings.brokers)
+    progress = metrics.StreamingProgress()
+    metrics.watch(progress, spark.sparkContext._jvm, pipeline.checkpoint(settings))
+    position = CommittedPosition(settings.brokers)
     server.ready()
     measured = time.monotonic()
     while not stopping.wait(0.2):
@@ -45,7 +49,6 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     position.close()
     query.stop()
     spark.stop()
-    server.stop()
 
 
 def _await_batch(query: Any) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from stairwise.errors import ConfigError
 
-FORMAT = 3
+FORMAT = 5
 """Of what shards keep in Spark's state and beside it. Who changes that counts on: checkpoints of before are refused."""
 OF_SPARK = "metadata"
 """The file with which Spark begins a checkpoint."""
@@ -29,7 +29,7 @@ WHOLE = (
 )
 
 
-class Mark(msgspec.Struct, frozen=True):
+class Origin(msgspec.Struct, frozen=True):
     """What a checkpoint was written by."""
 
     format: int
@@ -45,11 +45,11 @@ def claim(checkpoint: Path, shards: int) -> str:
         if (checkpoint / OF_SPARK).exists():
             raise foreign(checkpoint, "it does not say which release wrote it")
         checkpoint.mkdir(parents=True, exist_ok=True)
-        new = Mark(FORMAT, shards, uuid.uuid4().hex)
+        new = Origin(FORMAT, shards, uuid.uuid4().hex)
         mark.write_bytes(msgspec.json.encode(new))
         return new.identity
     try:
-        found = msgspec.json.decode(mark.read_bytes(), type=Mark)
+        found = msgspec.json.decode(mark.read_bytes(), type=Origin)
     except msgspec.DecodeError as error:
         raise foreign(checkpoint, str(error)) from error
     if found.format != FORMAT:
@@ -78,7 +78,7 @@ def _last(log: Path) -> int:
 def reach(checkpoint: Path, identity: str) -> None:
     """Make sure, where a worker runs, that it finds the very checkpoint that the driver has claimed."""
     mark = checkpoint / OURS
-    if not mark.exists() or msgspec.json.decode(mark.read_bytes(), type=Mark).identity != identity:
+    if not mark.exists() or msgspec.json.decode(mark.read_bytes(), type=Origin).identity != identity:
         raise ConfigError(
             f"on {platform.node()}, {checkpoint} is not the checkpoint of the driver",
             hint="set STAIRWISE_DIR to a directory that the driver and all workers of Spark share (docs/operations.md)",

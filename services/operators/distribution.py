@@ -10,14 +10,8 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-from stairwise.cql.query import Field, Select
-from stairwise.platform.plans import Registered
-from stairwise.schema import Type
-from stairwise.sharing.signature import DistinctSignature
-from stairwise.windows.spec import MultiWindow, TimeWindow
-
-HASHED = frozenset({Type.STRING, Type.BIGINT, Type.BOOLEAN, Type.TIMESTAMP})
-"""Types whose equal values have equal text. (−0.0 equals 0.0 in a group key, and does not read so.)"""
+from stairwise.plan.distribution import shard_key
+from stairwise.wire.plans import Registered
 
 
 @dataclass(frozen=True)
@@ -37,22 +31,7 @@ class Distribution:
 
 
 def distribution_of(registered: Registered, shards: int) -> Distribution:
-    column = _common_key(registered) if shards > 1 else None
+    column = shard_key(registered.query) if shards > 1 else None
     if column is not None:
         return Distribution(column)
     return Distribution(None, zlib.crc32(registered.signature.encode()) % shards)
-
-
-def _common_key(registered: Registered) -> str | None:
-    """The first group key, or value of DISTINCT, that is a plain column, where rows of one group or value alone decide
-    its answer."""
-    relation = registered.query.relation
-    if not isinstance(relation, Select) or len(relation.inputs) != 1:
-        return None
-    if not isinstance(relation.inputs[0].window, TimeWindow | MultiWindow):
-        return None
-    is_distinct = isinstance(registered.shared, DistinctSignature)
-    for key in [output.expr for output in relation.outputs] if is_distinct else relation.keys:
-        if isinstance(key, Field) and key.type in HASHED:
-            return key.name
-    return None

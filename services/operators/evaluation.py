@@ -10,17 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.expressions.faults import Faults
-from stairwise.operators.build import operator_for
-from stairwise.operators.contract import Batch, Joined, Left, Report
-from stairwise.operators.quiet import Quieting, Reach
-from stairwise.operators.store import Store
-from stairwise.platform.plans import Registered, Turn
-from stairwise.platform.reports import LifeRecord
+from stairwise.operators.signature import JoinSignature
+from stairwise.plan.parts import operator_for
+from stairwise.plan.published import publication_of
+from stairwise.plan.query_reports import query_reports_of
+from stairwise.plan.shared import AnySignature, SharedOperator, shared_operator, shared_signature
+from stairwise.plan.signature import PublishedSignature
+from stairwise.reports.contract import Batch, Joined, Left, Report
+from stairwise.reports.query_reports import QueryReports
+from stairwise.reports.runs import Quieting, Reach
 from stairwise.schema import DAWN, Instant
-from stairwise.sharing.published import published_operator
-from stairwise.sharing.signature import JoinSignature, PublishedSignature
+from stairwise.state.store import Store
+from stairwise.wire.plans import Registered, Turn
+from stairwise.wire.reports import LifeRecord
 
 
 @dataclass(frozen=True)
@@ -63,43 +67,89 @@ class Evaluation(Protocol):
 
 def evaluation_of(registered: Registered, members: Sequence[Registered], store: Store) -> Evaluation:
     """Goes on from what is in the store, with the members that the signature has then."""
-    if registered.shared is None:
-        return _Alone(registered.query, store)
-    return _Together(registered.shared, members, store)
+    if registered.shared is not None:
+        queries = [_by_identity(member) for member in members]
+        return _Together(shared_operator(registered.shared, queries, store), registered.shared)
+    signature = shared_signature(registered.query)
+    if signature is not None:
+        return _OnlyOne(signature, [member.query for member in members], store)
+    return _Alone(operator_for(registered.query, store))
 
 
-class _Alone:
-    def __init__(self, query: Query, store: Store) -> None:
-        self.operator = operator_for(query, store)
-        self.insert = self.operator.insert
-        self.advance = self.operator.advance
-        self.flush = self.operator.flush
+class _Evaluation:
+    """An operator, and what is published of its blocks."""
+
+    def __init__(self, operator: SharedOperator) -> None:
+        self.operator = operator
+        self.insert = operator.insert
+        self._published = publication_of(operator)
+
+    def advance(self, watermark: Instant) -> Iterator[Report]:
+        for block in self.operator.advance(watermark):
+            yield from self._published(block)
+
+    def flush(self) -> None:
+        self.operator.flush()
+
+    @property
+    def faults(self) -> Faults:
+        return self.operator.all_faults
+
+
+class _Alone(_Evaluation):
+    """One query by itself."""
 
     def reach(self) -> Reach | None:
         return self.operator.reach(settled=True)
 
     def turn(self, turn: Turn, at: Alignment) -> dict[str, LifeRecord]:
         for registered in turn.joined:
-            self.operator.plan(Joined(registered.query, at.highest, at.seen, at.before))
+            self.operator.plan(Joined(registered.query, at.highest, at.seen, at.before, at.seen))
         return {}
 
     @property
-    def faults(self) -> Faults:
-        return self.operator.faults
+    def horizon(self) -> Instant:
+        (query,) = self.operator.queries
+        return self.operator.life(query.name).horizon
+
+
+class _OnlyOne(_Alone):
+    """One query on an operator that could evaluate others, too: what stands of it is kept up to date by its changes."""
+
+    def __init__(self, signature: AnySignature, queries: Sequence[Query], store: Store) -> None:
+        """``queries``: the query, once it has joined."""
+        super().__init__(shared_operator(signature, queries, store, keeps_history=True))
+        self._signature, self._store = signature, store
+        self._reports: QueryReports | None = None
+
+    def advance(self, watermark: Instant) -> Iterator[Report]:
+        if self._reports is None:  # before the operator goes on: what it has reported is history
+            (query,) = self.operator.queries
+            self._reports = query_reports_of(self._signature, self.operator, query, self._store)
+        for block in self.operator.advance(watermark):
+            yield from self._reports.reports(block)
+
+    def flush(self) -> None:
+        super().flush()
+        if self._reports is not None:
+            self._reports.flush()
 
     @property
-    def horizon(self) -> Instant:
-        return self.operator.horizon
+    def faults(self) -> Faults:
+        faults = Faults()
+        faults.add(self.operator.all_faults)
+        if self._reports is not None:
+            faults.add(self._reports.faults)
+        return faults
 
 
-class _Together:
+class _Together(_Evaluation):
+    """All queries of a signature."""
+
     horizon = DAWN
 
-    def __init__(self, signature: PublishedSignature, members: Sequence[Registered], store: Store) -> None:
-        self.operator = published_operator(signature, [_by_identity(m) for m in members], store)
-        self.insert = self.operator.insert
-        self.advance = self.operator.advance_standing
-        self.flush = self.operator.flush
+    def __init__(self, operator: SharedOperator, signature: PublishedSignature) -> None:
+        super().__init__(operator)
         self._signature = signature
 
     def reach(self) -> Reach | None:
@@ -114,10 +164,6 @@ class _Together:
             self.operator.plan(Joined(_by_identity(registered), at.highest, seen=at.seen))
         lives = {r.identity: self.operator.life(r.identity) for r in turn.joined}
         return {identity: LifeRecord(life.after, life.horizon) for identity, life in lives.items()}
-
-    @property
-    def faults(self) -> Faults:
-        return self.operator.all_faults
 
 
 def _by_identity(registered: Registered) -> Query:

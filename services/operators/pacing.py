@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 
 from services.operators.evaluation import Alignment
-from stairwise.operators.contract import Batch
-from stairwise.operators.quiet import Islands, Leg, Quieting, Reach, bounds_of
-from stairwise.platform.plans import Turn
+from stairwise.reports.contract import Batch
+from stairwise.reports.runs import Islands, Leg, Quieting, Reach, bounds_of
 from stairwise.schema import DAWN, DUSK, Duration, Instant
+from stairwise.wire.plans import Turn
 
 PART_REPORTS = 1024
 """How many report times of the finest window a part has at the most."""
@@ -40,7 +40,7 @@ class Budget:
         return time.monotonic() >= self._until
 
 
-class Way(msgspec.Struct):
+class SignatureProgress(msgspec.Struct):
     """How far the reports of a signature have come, and what lies before them."""
 
     islands: Islands = msgspec.field(default_factory=Islands)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.expressions.views import int64_view
-from stairwise.operators.contract import Batch
-from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.reports.contract import Batch
 from stairwise.schema import Instant, Stream
+from stairwise.wire.batches import BatchHeaders, decode_rows
 
 Place = str
 """A topic partition, ``topic/partition``: a key that JSON and msgpack can have."""
@@ -25,7 +25,7 @@ def place_of(topic: str, partition: int) -> Place:
     return f"{topic}/{partition}"
 
 
-class Cut(msgspec.Struct, frozen=True, array_like=True):
+class Portion(msgspec.Struct, frozen=True, array_like=True):
     """A shard's rows of one run for one distribution."""
 
     distribution: str
@@ -34,7 +34,7 @@ class Cut(msgspec.Struct, frozen=True, array_like=True):
     """The rows' sequence numbers; empty where they are consecutive from the run's first."""
 
 
-class Context(msgspec.Struct, frozen=True, array_like=True):
+class TraceContext(msgspec.Struct, frozen=True, array_like=True):
     """The trace of a message, with the lowest time among its rows."""
 
     lowest: Instant
@@ -48,8 +48,8 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     """Of the last message."""
     headers: BatchHeaders
     """Of one message, or what they say of all together."""
-    contexts: list[Context]
-    cuts: list[Cut]
+    contexts: list[TraceContext]
+    portions: list[Portion]
 
     @property
     def place(self) -> Place:
@@ -57,7 +57,9 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
 
     def only(self, distribution: str) -> Parcel:
         """The same with the rows of one distribution alone."""
-        return msgspec.structs.replace(self, cuts=[cut for cut in self.cuts if cut.distribution == distribution])
+        return msgspec.structs.replace(
+            self, portions=[portion for portion in self.portions if portion.distribution == distribution]
+        )
 
     def encode(self) -> bytes:
         return _ENCODER.encode(self)
@@ -66,22 +68,25 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     def decode(blob: bytes) -> Parcel:
         return _DECODER.decode(blob)
 
-    def batch(self, cut: Cut, stream: Stream, beside: Sequence[Stream] = ()) -> Batch:
-        """A cut's rows as operators take them. Those of a table, for a query that joins it with the streams ``beside``:
-        an update does not count before the time that these had come to when it came."""
-        rows = decode_rows(cut.rows, stream)
+    def batch(self, portion: Portion, stream: Stream, beside: Sequence[Stream] = ()) -> Batch:
+        """A portion's rows as operators take them. ``beside``: the streams that a query joins the table with.
+
+        An update of a table does not count before the time that these had come to when it came."""
+        rows = decode_rows(portion.rows, stream)
         time = None
         if stream.is_table:
             time = np.maximum(int64_view(rows.column(stream.time_column)), self.headers.followed(beside) + 1)
         first = self.headers.sequence
-        sequence = np.frombuffer(cut.sequence, np.int64) if cut.sequence else np.arange(first, first + rows.num_rows)
+        sequence = (
+            np.frombuffer(portion.sequence, np.int64) if portion.sequence else np.arange(first, first + rows.num_rows)
+        )
         return Batch(stream.name, self.partition, rows, sequence, self.headers.lowest, self.headers.highest, time)
 
 
-def cut_rows(distribution: str, rows: pa.RecordBatch, chosen: np.ndarray, first: int) -> Cut:
+def portion_of(distribution: str, rows: pa.RecordBatch, chosen: np.ndarray, first: int) -> Portion:
     """The chosen rows of a run whose first row has the sequence number ``first``."""
     kept = rows.take(pa.array(chosen))
-    return Cut(distribution, bytes(kept.serialize()) if len(chosen) else b"", (chosen + first).tobytes())
+    return Portion(distribution, bytes(kept.serialize()) if len(chosen) else b"", (chosen + first).tobytes())
 
 
 _ENCODER = msgspec.msgpack.Encoder()

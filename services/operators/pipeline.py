@@ -16,9 +16,10 @@ from services.operators.checkpoint import claim
 from services.operators.relocation import relocate
 from services.operators.segments import RETAINED
 from services.operators.stage1 import INPUT, OUTPUT_DDL, stage1
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.platform.config import Settings
 from stairwise.platform.kafka_security import KafkaSecurity
+from stairwise.wire import topics
 
 LOOK_EVERY = 300
 """How often it is looked whether there is something to do, in milliseconds, at the most."""
@@ -78,7 +79,7 @@ def make_topics(settings: Settings) -> None:
     topics.ensure(
         admin, {topics.PLANS: 1, topics.RESULTS: topics.RESULTS_PARTITIONS, topics.CARRIED: 1}, topics.FOREVER
     )
-    topics.ensure(admin, {topics.LIVES: 1}, topics.COMPACTED)
+    topics.ensure(admin, {topics.LIVES: 1, topics.COSTS: 1}, topics.COMPACTED)
 
 
 def session(settings: Settings) -> SparkSession:

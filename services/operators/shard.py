@@ -28,21 +28,23 @@ from functools import cached_property
 
 import msgspec
 
+from services.operators.costs import Costs
 from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
-from services.operators.pacing import MOST_ROWS, Budget, Way
-from services.operators.parcel import Context, Cut, Parcel, Place, place_of
-from services.operators.updates import Updates
+from services.operators.pacing import MOST_ROWS, Budget, SignatureProgress
+from services.operators.parcel import Parcel, Place, Portion, TraceContext, place_of
+from services.operators.table_updates import TableUpdates
 from stairwise.expressions.faults import Faults
-from stairwise.operators.contract import Batch, Report
-from stairwise.operators.quiet import Reach, reports_and_runs
-from stairwise.operators.store import Store, Within
-from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.plans import PlanLog, Registered, Turn
-from stairwise.platform.reports import LifeRecord, Mark, ReportHeaders
 from stairwise.platform.telemetry import MAX_LINKS
+from stairwise.reports.contract import Batch, Report
+from stairwise.reports.runs import Reach, reports_and_runs
 from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.state.store import Store, Within
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.costs import Cost, ShardCosts
+from stairwise.wire.plans import PlanLog, Registered, Turn
+from stairwise.wire.reports import LifeRecord, Mark, ReportHeaders
 
 HEADER = b"shard"
 
@@ -74,9 +76,9 @@ class _Course(msgspec.Struct):
     """The watermarks of what is in; empty while there is no query."""
     held: dict[Place, list[bytes]] = {}
     """What came from partitions that have come to the next turn."""
-    contexts: list[Context] = []
+    contexts: list[TraceContext] = []
     """Traces of rows that no report has shown yet."""
-    way: Way = msgspec.field(default_factory=Way)
+    way: SignatureProgress = msgspec.field(default_factory=SignatureProgress)
 
 
 class _State(msgspec.Struct):
@@ -87,7 +89,7 @@ class _State(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Outgoing:
+class ShardReport:
     """A report, or a mark between or after a signature's reports."""
 
     headers: ReportHeaders
@@ -117,8 +119,8 @@ class _Reading:
             return headers.followed(self.beside)
         return headers.previous if before else headers.watermark
 
-    def batch(self, parcel: Parcel, cut: Cut) -> Batch:
-        return parcel.batch(cut, self.streams[parcel.place], self.beside)
+    def batch(self, parcel: Parcel, portion: Portion) -> Batch:
+        return parcel.batch(portion, self.streams[parcel.place], self.beside)
 
     @cached_property
     def time_columns(self) -> dict[str, str]:
@@ -132,10 +134,11 @@ class Shard:
         self._store = store
         page = store.get(HEADER)
         self._state = _State() if page is None else msgspec.msgpack.decode(page, type=_State)
-        self._updates = Updates(store)
+        self._updates = TableUpdates(store)
         self._evaluations: dict[str, Evaluation] = {}
         self._reaches: dict[str, Reach | None] = {}
         self._readings: dict[str, _Reading] = {}
+        self._costs = Costs()
         self._behind: dict[str, None] = {}
         """Signatures whose reports were carried over, the one that has waited longest first."""
 
@@ -163,7 +166,7 @@ class Shard:
                 self._receive(signature, course, parcel, plans)
         self._keep(parcel, plans)
 
-    def advance(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[Outgoing]:
+    def advance(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[ShardReport]:
         """Every report that is final now, in order of time for each signature, as far as the time suffices.
 
         Every signature makes some; those that were not done last time come after the others, and each in its turn.
@@ -171,9 +174,9 @@ class Shard:
         budget = Budget(seconds)
         behind = [signature for signature in self._behind if signature in self._state.courses]
         for signature in [*(s for s in list(self._state.courses) if s not in self._behind), *behind]:
-            yield from self._advance(signature, plans, budget)
+            yield from self._costs.making(signature, self._advance(signature, plans, budget), _rows_of)
 
-    def _advance(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[Outgoing]:
+    def _advance(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
         course = self._state.courses[signature]
         self._behind.pop(signature, None)
         while (turn := plans.turn_after(signature, course.turned)) and self._is_aligned(signature, course, plans):
@@ -184,8 +187,34 @@ class Shard:
             limit = min(course.reached.values())
             yield from self._reports(signature, course, limit, plans, budget)
             if limit == DUSK and signature not in self._behind:
-                yield Outgoing(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
+                yield ShardReport(replace(self._headers(signature, course), time=DUSK, mark=Mark.SEALED))
                 self._end(signature, plans)
+
+    def costs(self) -> ShardCosts | None:
+        """What the signatures have cost, where it is time to tell."""
+        if not self._costs.due():
+            return None
+        sizes = self._sizes()
+        return self._costs.tell(lambda signature, cost: self._complete(cost, signature, sizes.get(signature, 0)))
+
+    def _sizes(self) -> dict[str, int]:
+        """How many bytes the pages of each signature have, in one pass over all."""
+        signatures = {_prefix(signature): signature for signature in self._state.courses}
+        found = dict.fromkeys(self._state.courses, 0)
+        for key, size in self._store.sizes():
+            end = key.find(b"/", 2) + 1
+            while end and key[:end] not in signatures:  # a signature's name may have slashes, too
+                end = key.find(b"/", end) + 1
+            if end:
+                found[signatures[key[:end]]] += size
+        return found
+
+    def _complete(self, cost: Cost, signature: str, state: int) -> None:
+        cost.state = state
+        course = self._state.courses.get(signature)
+        if course is not None and course.reached:
+            cost.watermark = min(course.reached.values())
+            cost.reported = course.way.reported if signature in self._behind else cost.watermark
 
     def faults(self) -> dict[str, Faults]:
         """What went wrong in the expressions of each signature on this shard, all told."""
@@ -213,7 +242,7 @@ class Shard:
         table = self._table(parcel.place, plans)
         if table is None:
             self._forget(parcel.place, plans)
-        elif table.is_table and parcel.cuts:
+        elif table.is_table and parcel.portions:
             self._updates.add(parcel, table, may_compact=not self._is_awaited(parcel.place))
 
     def _table(self, place: Place, plans: PlanLog) -> Stream | None:
@@ -242,8 +271,8 @@ class Shard:
     def _give(self, signature: str, course: _Course, parcel: Parcel, plans: PlanLog) -> None:
         """Take a parcel in: its rows, its watermark and its trace."""
         reading = self._reading(signature, plans)
-        for cut in parcel.only(reading.distribution).cuts:
-            self._insert(signature, course, reading.batch(parcel, cut), plans)
+        for portion in parcel.only(reading.distribution).portions:
+            self._insert(signature, course, reading.batch(parcel, portion), plans)
             course.contexts += parcel.contexts[: MAX_LINKS - len(course.contexts)]
         mark = reading.watermark(parcel.place, parcel.headers)
         course.reached[parcel.place] = DUSK if parcel.headers.sealed else mark
@@ -252,7 +281,7 @@ class Shard:
         evaluation = self._evaluation(signature, course, plans)
         if signature not in self._reaches:
             self._reaches[signature] = evaluation.reach()
-        evaluation.insert(batch)
+        self._costs.took(signature, batch.rows.num_rows, lambda: evaluation.insert(batch))
         course.way.take(batch, self._readings[signature].time_columns[batch.stream], self._reaches[signature])
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
@@ -267,7 +296,9 @@ class Shard:
     def _is_sealed(self, place: Place) -> bool:
         return place in self._state.partitions and self._state.partitions[place].sealed
 
-    def _turn(self, signature: str, course: _Course, turn: Turn, plans: PlanLog, budget: Budget) -> Iterator[Outgoing]:
+    def _turn(
+        self, signature: str, course: _Course, turn: Turn, plans: PlanLog, budget: Budget
+    ) -> Iterator[ShardReport]:
         """Every partition stands at the turn: queries leave and join, when all reports before it are made."""
         heads = {place: Parcel.decode(blobs[0]) for place, blobs in course.held.items()}
         reading = self._reading(signature, plans)
@@ -290,8 +321,8 @@ class Shard:
         course.way.turned(turn, at)
         for place in [place for place, stream in streams.items() if stream.is_table and turn.joined]:
             for parcel in self._updates.before(place, heads[place].offset if place in heads else None):
-                for cut in parcel.cuts:
-                    self._insert(signature, course, reading.batch(parcel, cut), plans)
+                for portion in parcel.portions:
+                    self._insert(signature, course, reading.batch(parcel, portion), plans)
         course.turned = turn.version
         course.reached = watermarks | dict.fromkeys(over, DUSK)
         headers = replace(self._headers(signature, course), time=at.lowest, ordinal=turn.version, mark=Mark.TURN)
@@ -301,9 +332,9 @@ class Shard:
             self._clear(signature)
             if not is_shared:
                 headers = replace(headers, time=DUSK, ordinal=0, mark=Mark.LEFT)
-            yield Outgoing(headers)
+            yield ShardReport(headers)
         elif is_shared:
-            yield Outgoing(headers, lives=lives)
+            yield ShardReport(headers, lives=lives)
         self._release(signature, course, plans)
 
     def _last_watermark(self, reading: _Reading, place: Place) -> Instant:
@@ -350,7 +381,7 @@ class Shard:
 
     def _reports(
         self, signature: str, course: _Course, limit: Instant, plans: PlanLog, budget: Budget
-    ) -> Iterator[Outgoing]:
+    ) -> Iterator[ShardReport]:
         """The reports up to a limit; where the time does not suffice, the signature is behind afterwards."""
         evaluation = self._evaluation(signature, course, plans)
         headers = replace(self._headers(signature, course), horizon=evaluation.horizon)
@@ -360,7 +391,7 @@ class Shard:
                 shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
                 course.contexts = [c for c in course.contexts if c.lowest > report.time]
                 said = replace(headers, time=report.time, ordinal=report.ordinal, until=report.until)
-                yield Outgoing(said, report, shown)
+                yield ShardReport(said, report, shown)
             way.passed(leg, limit)
             if way.reported < limit and budget.is_spent and way.rows < MOST_ROWS:
                 self._behind[signature] = None
@@ -382,6 +413,7 @@ class Shard:
                 self._forget(place, plans)
 
     def _clear(self, signature: str) -> None:
+        self._costs.forget(signature)
         self._evaluations.pop(signature, None)
         self._reaches.pop(signature, None)
         pages = Within(self._store, _prefix(signature))
@@ -412,3 +444,7 @@ class Shard:
 
 def _prefix(signature: str) -> bytes:
     return b"q/" + signature.encode() + b"/"
+
+
+def _rows_of(made: ShardReport) -> int | None:
+    return None if made.report is None else made.report.rows.num_rows

@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from services.operators.distribution import Distribution, distribution_of
-from services.operators.parcel import Context, Cut, Parcel, cut_rows
-from services.operators.worker import plans_upto, settle
-from stairwise.platform import telemetry, topics
-from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
-from stairwise.platform.plans import PlanLog
+from services.operators.parcel import Parcel, Portion, TraceContext, portion_of
+from services.operators.spark_worker import plans_upto, settle
+from stairwise.platform import telemetry
 from stairwise.platform.telemetry import MAX_LINKS
 from stairwise.schema import DAWN, Stream
 from stairwise.streams.partition import split
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, decode_rows, encode_rows
+from stairwise.wire.plans import PlanLog
 
 INPUT = ("topic", "partition", "offset", "value", "headers")
 OUTPUT = pa.schema([("shard", pa.int32()), ("parcel", pa.binary())])
@@ -34,7 +35,7 @@ RUN_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Message:
+class SequencedMessage:
     """A message of ``s.*``."""
 
     topic: str
@@ -45,14 +46,14 @@ class Message:
     traceparent: str = ""
 
     @staticmethod
-    def of(row: dict[str, Any]) -> Message:
+    def of(row: dict[str, Any]) -> SequencedMessage:
         """As Spark's source tells it."""
         raw = {header["key"]: header["value"] for header in row["headers"]}
         context = raw.get(telemetry.TRACEPARENT, b"").decode()
         place, value = (row["topic"], row["partition"], row["offset"]), row["value"] or b""
         if row["topic"] == topics.CARRIED:
-            return Message(*place, b"", BatchHeaders(int(raw["version"]), 0, 0, DAWN, DAWN))
-        return Message(*place, value, BatchHeaders.decode(raw), context)
+            return SequencedMessage(*place, b"", BatchHeaders(int(raw["version"]), 0, 0, DAWN, DAWN))
+        return SequencedMessage(*place, value, BatchHeaders.decode(raw), context)
 
 
 def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -62,7 +63,7 @@ def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], It
         for batch in batches:
             numbers: list[int] = []
             parcels: list[bytes] = []
-            for run in runs(map(Message.of, batch.to_pylist())):
+            for run in runs(map(SequencedMessage.of, batch.to_pylist())):
                 for shard, parcel in parcels_of(run, plans_upto(brokers, run[0].headers.version), shards):
                     numbers.append(shard)
                     parcels.append(parcel.encode())
@@ -72,9 +73,9 @@ def stage1(brokers: str, shards: int) -> Callable[[Iterable[pa.RecordBatch]], It
     return each
 
 
-def runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
+def runs(messages: Iterable[SequencedMessage]) -> Iterator[list[SequencedMessage]]:
     """Messages of one partition and one plan version that follow each other; of a table, while its streams stand."""
-    run: list[Message] = []
+    run: list[SequencedMessage] = []
     rows = size = 0
     for message in messages:
         rows, size = rows + message.headers.rows, size + len(message.value)
@@ -86,23 +87,23 @@ def runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
         yield run
 
 
-def _follows(last: Message, message: Message) -> bool:
+def _follows(last: SequencedMessage, message: SequencedMessage) -> bool:
     one, other = (last.topic, last.partition), (message.topic, message.partition)
     is_equal = last.headers.version == message.headers.version and last.headers.follows == message.headers.follows
     return one == other and is_equal
 
 
-def parcels_of(run: Sequence[Message], plans: PlanLog, shards: int) -> Iterator[tuple[int, Parcel]]:
+def parcels_of(run: Sequence[SequencedMessage], plans: PlanLog, shards: int) -> Iterator[tuple[int, Parcel]]:
     """A run of messages as a parcel for each shard."""
     last, headers = run[-1], _together([message.headers for message in run])
-    cuts: list[list[Cut]] = [[] for _ in range(shards)]
+    portions: list[list[Portion]] = [[] for _ in range(shards)]
     if headers.rows and (stream := _stream_of(last.topic, headers.version, plans)) is not None:
         wanted = _wanted(plans, headers.version, stream.name, shards)
-        cuts = _cuts([message.value for message in run if message.value], stream, headers, wanted, shards)
-    contexts = [Context(message.headers.lowest, message.traceparent) for message in run if message.traceparent]
+        portions = _portions([message.value for message in run if message.value], stream, headers, wanted, shards)
+    contexts = [TraceContext(message.headers.lowest, message.traceparent) for message in run if message.traceparent]
     for shard in range(shards):
         place = (last.topic, last.partition, last.offset)
-        yield shard, Parcel(*place, headers, contexts[:MAX_LINKS], cuts[shard])
+        yield shard, Parcel(*place, headers, contexts[:MAX_LINKS], portions[shard])
 
 
 def _stream_of(topic: str, version: int, plans: PlanLog) -> Stream | None:
@@ -142,11 +143,11 @@ def _wanted(plans: PlanLog, version: int, stream: str, shards: int) -> set[Distr
     return found[key]
 
 
-def _cuts(
+def _portions(
     values: Sequence[bytes], stream: Stream, headers: BatchHeaders, wanted: set[Distribution], shards: int
-) -> list[list[Cut]]:
+) -> list[list[Portion]]:
     """For each shard, its rows: whole runs as they came, split ones taken apart once per column."""
-    cuts: list[list[Cut]] = [[] for _ in range(shards)]
+    portions: list[list[Portion]] = [[] for _ in range(shards)]
     columns = sorted({d.column for d in wanted if d.column is not None})
     alone = sorted({d.shard for d in wanted if d.shard is not None})
     if columns or (alone and len(values) > 1):
@@ -155,9 +156,9 @@ def _cuts(
         shard_of_row = split(rows, column, shards, 0)
         for shard in range(shards):
             chosen = np.flatnonzero(shard_of_row == shard)
-            cuts[shard].append(cut_rows(Distribution(column).name, rows, chosen, headers.sequence))
+            portions[shard].append(portion_of(Distribution(column).name, rows, chosen, headers.sequence))
     if alone:
         whole = values[0] if len(values) == 1 else encode_rows(rows)
         for shard in alone:
-            cuts[shard].append(Cut(Distribution(None, shard).name, whole, b""))
-    return cuts
+            portions[shard].append(Portion(Distribution(None, shard).name, whole, b""))
+    return portions

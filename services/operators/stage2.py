@@ -20,18 +20,23 @@ from opentelemetry.trace import SpanKind
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from services.operators.checkpoint import foreign, reach
-from services.operators.pages import KEY_DDL, PAGE_DDL, SparkPages
 from services.operators.parcel import Parcel
-from services.operators.shard import Outgoing, Shard
-from services.operators.stage1 import Message, parcels_of, runs
-from services.operators.worker import begin, plans_upto, settle
-from stairwise.platform import pieces, telemetry, topics
+from services.operators.shard import Shard, ShardReport
+from services.operators.spark_pages import KEY_DDL, PAGE_DDL, SparkPages
+from services.operators.spark_worker import begin, plans_upto, settle
+from services.operators.stage1 import SequencedMessage, parcels_of, runs
+from stairwise.platform import telemetry
 from stairwise.platform.config import Settings
-from stairwise.platform.reports import Mark, ReportHeaders, encode_report
+from stairwise.wire import message_pieces, topics
+from stairwise.wire.reports import Mark, ReportHeaders, encode_report
 
 log = logging.getLogger(__name__)
 
-HEADER_NAMES = [*(name for name, _ in ReportHeaders("", 0, 1, 0).encode()), pieces.HEADER, telemetry.TRACEPARENT]
+HEADER_NAMES = [
+    *(name for name, _ in ReportHeaders("", 0, 1, 0).encode()),
+    message_pieces.HEADER,
+    telemetry.TRACEPARENT,
+]
 OUTPUT_DDL = "topic string, partition int, key binary, value binary, " + ", ".join(
     f"`{name}` string" for name in HEADER_NAMES
 )
@@ -54,7 +59,7 @@ class Bounds:
     report: int
     piece: int
 
-    def within(self, item: Outgoing) -> Outgoing:
+    def within(self, item: ShardReport) -> ShardReport:
         """What goes out, or a mark in its place: one report that is too large must not end all queries."""
         size = item.report.rows.nbytes if item.report is not None else 0
         if size <= self.report:
@@ -90,6 +95,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         if shard.is_behind:  # what is left over wakes the next micro-batch, whether or not more rows come
             yield pd.DataFrame([_record(topics.CARRIED, 0, b"", b"") | {"version": str(version)}])
         shard.flush()
+        if (costs := shard.costs()) is not None:
+            yield pd.DataFrame([_record(topics.COSTS, 0, str(number).encode(), costs.encode())])
         stamp = _unlike_any()
         self._stamp.update((stamp, store.save(self._pages, stamp)))
         _kept[self._run, number] = (stamp, shard, store)
@@ -103,7 +110,9 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         """What came, in order of offsets: of a shard that is the only one, as messages that nobody has split."""
         if self._shards > 1:
             return sorted((Parcel.decode(blob) for frame in frames for blob in frame["parcel"]), key=_place)
-        messages = sorted((Message.of(row) for frame in frames for row in frame.to_dict("records")), key=_place)
+        messages = sorted(
+            (SequencedMessage.of(row) for frame in frames for row in frame.to_dict("records")), key=_place
+        )
         return [
             parcel
             for run in runs(messages)
@@ -126,7 +135,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             raise foreign(self._checkpoint, str(error)) from error
 
 
-def _place(came: Parcel | Message) -> tuple[str, int, int]:
+def _place(came: Parcel | SequencedMessage) -> tuple[str, int, int]:
     return came.topic, came.partition, came.offset
 
 
@@ -144,7 +153,7 @@ def _count_faults(number: int, shard: Shard) -> None:
         _counted[number, signature] = (faults.overflow, faults.division)
 
 
-def _frames(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[pd.DataFrame]:
+def _frames(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[pd.DataFrame]:
     """What goes out, by the frame: many small reports together, a large one as a part of it at a time."""
     records: list[dict[str, Any]] = []
     size = 0
@@ -158,7 +167,7 @@ def _frames(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[pd.DataFra
         yield pd.DataFrame(records)
 
 
-def _records(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[dict[str, Any]]:
+def _records(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[dict[str, Any]]:
     for item in map(bounds.within, outgoing):
         size = item.report.rows.nbytes if item.report is not None else 0
         headers = {name: value.decode() for name, value in replace(item.headers, size=size).encode()}
@@ -168,15 +177,15 @@ def _records(outgoing: Iterable[Outgoing], bounds: Bounds) -> Iterator[dict[str,
         key = item.headers.key()
         for identity, life in item.lives.items():
             yield _record(topics.LIVES, 0, identity.encode(), life.encode())
-        for piece, part in pieces.cut(value, bounds.piece):
-            yield _record(topics.RESULTS, partition, key, part) | headers | {pieces.HEADER: piece.decode()}
+        for piece, part in message_pieces.cut(value, bounds.piece):
+            yield _record(topics.RESULTS, partition, key, part) | headers | {message_pieces.HEADER: piece.decode()}
 
 
 def _record(topic: str, partition: int, key: bytes, value: bytes) -> dict[str, Any]:
     return {"topic": topic, "partition": partition, "key": key, "value": value, **dict.fromkeys(HEADER_NAMES, "")}
 
 
-def _span(item: Outgoing) -> str:
+def _span(item: ShardReport) -> str:
     """The span of a report that shows traced rows, as the context that travels on."""
     if not item.contexts:
         return ""

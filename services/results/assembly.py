@@ -26,13 +26,13 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from services.results.joining import Joining
-from services.results.message import Message
-from stairwise.operators.contract import Report
-from stairwise.platform.reports import Mark, ReportHeaders, decode_report
+from services.results.piece_joiner import PieceJoiner
+from services.results.report_message import ReportMessage
+from stairwise.plan.published import PublishedBlock, block_of
 from stairwise.platform.telemetry import fields
+from stairwise.reports.contract import Report
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.sharing.published import PublishedBlock, block_of
+from stairwise.wire.reports import Mark, ReportHeaders, decode_report
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Released:
 
     signature: str
     position: Position
-    messages: tuple[Message, ...]
+    messages: tuple[ReportMessage, ...]
     """In order of shards."""
     mark: Mark = Mark.REPORT
     until: Instant | None = None
@@ -112,7 +112,7 @@ class Released:
 class _Waiting:
     """A message of one shard, and for which reports it still stands."""
 
-    message: Message
+    message: ReportMessage
     begin: Position
 
     @property
@@ -125,10 +125,10 @@ class _Signature:
     """What is known of a signature between its messages."""
 
     last: dict[int, Position] = field(default_factory=dict)
-    ended: dict[int, Message] = field(default_factory=dict)
+    ended: dict[int, ReportMessage] = field(default_factory=dict)
     pending: dict[int, deque[_Waiting]] = field(default_factory=lambda: defaultdict(deque))
     """By shard, what not all shards have come to."""
-    joining: dict[int, Joining] = field(default_factory=lambda: defaultdict(Joining))
+    joiners: dict[int, PieceJoiner] = field(default_factory=lambda: defaultdict(PieceJoiner))
     over: bool = False
     """Has the mark been released that ends it?"""
 
@@ -141,14 +141,14 @@ class Assembly:
         self.repeats = 0
         """How many messages were repeats."""
 
-    def take(self, message: Message) -> Iterator[Released]:
+    def take(self, message: ReportMessage) -> Iterator[Released]:
         """The reports that this message completes, in order. To be exhausted before the next one is given."""
         headers = message.headers
         signature = self._signatures[headers.signature]
         if self._is_repeat(signature, headers):
             self.repeats += 1
             return
-        whole = signature.joining[headers.shard].take(message)
+        whole = signature.joiners[headers.shard].take(message)
         if whole is None:
             return
         message = whole
@@ -170,7 +170,7 @@ class Assembly:
         if known is None:
             return None
         waiting = [w.message.offset for shard in known.pending.values() for w in shard]
-        waiting += [offset for joining in known.joining.values() for offset in joining.offsets]
+        waiting += [offset for joiner in known.joiners.values() for offset in joiner.offsets]
         if not known.over:
             waiting += [m.offset for m in known.ended.values()]
         return min(waiting, default=None)
@@ -229,5 +229,5 @@ def _warn_of_lost(headers: ReportHeaders, waiting: dict[int, _Waiting]) -> None:
         log.warning("a report without some of its shards is passed over", extra=told)
 
 
-def _by_shard(messages: dict[int, Message]) -> tuple[Message, ...]:
+def _by_shard(messages: dict[int, ReportMessage]) -> tuple[ReportMessage, ...]:
     return tuple(messages[shard] for shard in sorted(messages))

@@ -15,9 +15,9 @@ from google.protobuf.message import DecodeError
 
 from services.results.assembly import Position, just_after
 from stairwise.errors import StairwiseError
-from stairwise.platform.plans import Registered
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.plans import Registered
 
 HIGHEST = 2**63 - 2
 """The greatest ordinal whose successor a token can hold."""

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from services.results import wire
-from stairwise.cql.query import Query
+from services.results import protobuf_rows
+from stairwise.algebra.query import Query, levels_of
 from stairwise.errors import LimitError, StairwiseError
-from stairwise.operators.emission import Emission
-from stairwise.operators.expansion import LEVEL, levels_of
-from stairwise.operators.pages import to_page
 from stairwise.platform.kafka import MAX_MESSAGE
-from stairwise.platform.schemas import column_to_proto
+from stairwise.reports.emission import Emission
+from stairwise.reports.expansion import LEVEL
 from stairwise.schema import Column, Type
+from stairwise.state.pages import to_page
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.schemas import column_to_proto
 
 CHUNK = 256 << 10
 """About how many bytes of changes one update carries."""
@@ -54,7 +54,7 @@ def encoding_of(said: int) -> Encoding:
 
 
 @dataclass(frozen=True)
-class Piece:
+class EncodedChunk:
     """The fields of an ``Update`` that carry rows, serialised, and how many rows they are."""
 
     body: bytes
@@ -83,7 +83,7 @@ def rows(query: Query, batch: pa.RecordBatch) -> list[pb.Row]:
     return [pb.Row(values=row) for row in zip(*values, strict=True)]
 
 
-def pieces(query: Query, encoding: Encoding, emission: Emission, skip: int) -> Iterator[Piece]:
+def pieces(query: Query, encoding: Encoding, emission: Emission, skip: int) -> Iterator[EncodedChunk]:
     """The changes of an emission after the first ``skip``, in pieces of about ``CHUNK`` bytes."""
     batch, diff = emission.rows.slice(min(skip, emission.rows.num_rows)), emission.diff[skip:]
     if batch.num_rows == 0:
@@ -91,19 +91,19 @@ def pieces(query: Query, encoding: Encoding, emission: Emission, skip: int) -> I
     if encoding is Encoding.ARROW:
         start = 0
         for part in sliced(batch, CHUNK):
-            yield Piece(_arrow_body(part, diff[start : start + part.num_rows]), part.num_rows)
+            yield EncodedChunk(_arrow_body(part, diff[start : start + part.num_rows]), part.num_rows)
             start += part.num_rows
     elif batch.num_rows <= FEW:
         for some in _few(query, batch, diff.tolist()):
-            yield Piece(pb.Update(changes=some).SerializeToString(), len(some))
+            yield EncodedChunk(pb.Update(changes=some).SerializeToString(), len(some))
     else:
         types = [column.type for column in columns(query)]
         first = 0
         for block in sliced(batch, BLOCK):
-            of_block = wire.changes(diff[first : first + block.num_rows], wire.rows(types, block))
-            changes = wire.fields(_CHANGES_IN_UPDATE, of_block)
-            for start, stop in _cuts(wire.lengths(changes)):
-                yield Piece(wire.content(changes.slice(start, stop - start)), stop - start)
+            of_block = protobuf_rows.changes(diff[first : first + block.num_rows], protobuf_rows.rows(types, block))
+            changes = protobuf_rows.fields(_CHANGES_IN_UPDATE, of_block)
+            for start, stop in _cuts(protobuf_rows.lengths(changes)):
+                yield EncodedChunk(protobuf_rows.content(changes.slice(start, stop - start)), stop - start)
             first += block.num_rows
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from services.results.assembly import Position, Released, just_after
-from services.results.history import Pages
+from services.results.history import PageReader
 from services.results.journal import FIRST, Journal
 
 STEP = 64
@@ -30,7 +30,7 @@ PAUSE = 0.5
 class Feed:
     """Reads one signature. ``since`` is a time (of the clock) before which none of its reports was written."""
 
-    def __init__(self, journal: Journal, history: Pages, signature: str, since: int | None = None) -> None:
+    def __init__(self, journal: Journal, history: PageReader, signature: str, since: int | None = None) -> None:
         self._journal = journal
         self._history = history
         self._signature = signature

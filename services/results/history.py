@@ -20,11 +20,12 @@ from typing import Protocol
 import confluent_kafka
 from confluent_kafka import TopicPartition
 
-from services.results import topic
+from services.results import results_topic
 from services.results.assembly import Assembly, Position, Released
 from services.results.journal import FIRST
-from stairwise.platform import kafka, topics
-from stairwise.platform.reports import Mark
+from stairwise.platform import kafka
+from stairwise.wire import topics
+from stairwise.wire.reports import Mark
 
 READERS = 4
 """How many pages are read at a time."""
@@ -48,7 +49,7 @@ class Page:
     """Was something read of a report that is not complete?"""
 
 
-class Pages(Protocol):
+class PageReader(Protocol):
     """What a feed needs of the past: pages of a signature's reports, and between which offsets they are."""
 
     async def page(self, signature: str, offset: int, until: int | None = None, at: Position = FIRST) -> Page:
@@ -87,8 +88,8 @@ class History:
         with self._consumer() as consumer:
             consumer.assign([TopicPartition(topics.RESULTS, topics.results_partition(signature), offset)])
             while not ended and not page.is_full:
-                for message in topic.consume(consumer):
-                    if topic.is_end(message) or (until is not None and message.offset() >= until):
+                for message in results_topic.consume(consumer):
+                    if results_topic.is_end(message) or (until is not None and message.offset() >= until):
                         ended = True
                         break
                     page.take(message)
@@ -137,7 +138,7 @@ class _Filling:
 
     def take(self, message: confluent_kafka.Message) -> None:
         self._scanned, self._next = self._scanned + 1, message.offset() + 1
-        decoded = topic.decode(message) if topic.is_of(message, self._wanted) else None
+        decoded = results_topic.decode(message) if results_topic.is_of(message, self._wanted) else None
         if decoded is None or (decoded.headers.mark is Mark.REPORT and decoded.headers.end < self._at):
             return
         self._size += len(decoded.value)

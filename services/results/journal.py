@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from services.results.assembly import Position, Released, just_after
-from stairwise.platform.reports import Mark
 from stairwise.schema import DAWN
+from stairwise.wire.reports import Mark
 
 PAGE = 16
 PAGE_BYTES = 1 << 20

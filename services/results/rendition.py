@@ -20,19 +20,19 @@ from itertools import islice
 
 from opentelemetry.trace import SpanKind
 
-from services.results import encoding, wire
+from services.results import encoding, protobuf_rows
 from services.results.assembly import Position, Released
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
 from services.results.selection import Selection
-from stairwise.cql.query import Emit, Query
+from stairwise.algebra.query import Emit, Query, levels_of
 from stairwise.errors import LimitError
-from stairwise.operators.emission import Emission
-from stairwise.operators.expansion import Expansion, levels_of
 from stairwise.platform import telemetry
-from stairwise.platform.plans import Registered
+from stairwise.reports.emission import Emission
+from stairwise.reports.expansion import Expansion
 from stairwise.schema import DAWN
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.plans import Registered
 
 KEPT_BYTES = 64 << 20
 """How many bytes of messages are kept for other subscribers."""
@@ -71,17 +71,17 @@ class Renditions:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._renditions: dict[Key, Rendition] = {}
-        self._shelf = _Shelf(kept_bytes)
+        self._cache = _MessageCache(kept_bytes)
 
     @contextmanager
     def use(self, registered: Registered, encoding: Encoding, selection: Selection) -> Iterator[Rendition]:
         """The rendition for a subscription, shared with all that are like it."""
         if compares_by_level(registered.query):
-            yield Rendition(registered, encoding, selection, self._shelf)
+            yield Rendition(registered, encoding, selection, self._cache)
             return
         key = registered.identity, encoding, selection.digest
         if key not in self._renditions:
-            self._renditions[key] = Rendition(registered, encoding, selection, self._shelf)
+            self._renditions[key] = Rendition(registered, encoding, selection, self._cache)
         found = self._renditions[key]
         found.users += 1
         try:
@@ -100,13 +100,13 @@ def compares_by_level(query: Query) -> bool:
 class Rendition:
     """What subscribers of one kind get of each report."""
 
-    def __init__(self, registered: Registered, encoding: Encoding, selection: Selection, shelf: _Shelf) -> None:
+    def __init__(self, registered: Registered, encoding: Encoding, selection: Selection, cache: _MessageCache) -> None:
         self.registered = registered
         self.users = 0
         self._kind: Key = registered.identity, encoding, selection.digest
         self._encoding = encoding
         self._selection = selection
-        self._shelf = shelf
+        self._cache = cache
         self._expansion = Expansion(registered.query)
         self._last: Position | None = None
         """The report that the expansion has seen last."""
@@ -136,16 +136,16 @@ class Rendition:
         else:
             key = (*self._kind, released.position, base.position if base is not None else None)
             async with self._rendering:
-                found = self._shelf.get(key)
+                found = self._cache.get(key)
                 if found is None:
                     found = await self._run(released, base, start)
                     if self.users > 1 and isinstance(found, tuple):
-                        self._shelf.put(key, found)
+                        self._cache.put(key, found)
         if isinstance(found, tuple):
             for sending in found:
                 yield sending
             return
-        with self._shelf.beside(found.size):
+        with self._cache.beside(found.size):
             following = found.sendings
             while some := await asyncio.to_thread(lambda: list(islice(following, AHEAD))):
                 for sending in some:
@@ -179,7 +179,7 @@ class Rendition:
             for piece in encoding.pieces(query, self._encoding, emission, within.sent):
                 within = replace(within, sent=within.sent + piece.rows)
                 token = self.token(within)
-                message = wire.delimited(_UPDATE, head + piece.body) + wire.delimited(_TOKEN, token)
+                message = protobuf_rows.delimited(_UPDATE, head + piece.body) + protobuf_rows.delimited(_TOKEN, token)
                 yield Sending(encoding.sendable(query, message), token, is_update=True)
         yield self._progress(released)
 
@@ -220,7 +220,7 @@ class Rendition:
             span.end()
 
 
-class _Shelf:
+class _MessageCache:
     """The most recently used messages, up to so many bytes."""
 
     def __init__(self, most: int) -> None:

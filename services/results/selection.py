@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.results.encoding import columns
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.errors import StairwiseError, nearest
-from stairwise.operators.emission import Emission
+from stairwise.reports.emission import Emission
 from stairwise.schema import Column, Type
 from stairwise.v1 import results_pb2 as pb
 

@@ -10,34 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import threading
 from functools import partial
 
-from services.results.catalogue import Plans
-from services.results.follower import Follower
+from services.results.followed_plans import FollowedPlans
 from services.results.history import History
 from services.results.journal import Journal
-from services.results.lives import Lives
+from services.results.query_lives import QueryLives
+from services.results.results_follower import ResultsFollower
 from services.results.servicer import NAME, ResultsServicer
 from services.results.tail import find_tail
 from stairwise.errors import ConfigError
-from stairwise.platform import kafka, topics
-from stairwise.platform.aio_server import AioServer
+from stairwise.platform import kafka, process
 from stairwise.platform.config import Settings
+from stairwise.platform.server import Server
+from stairwise.wire import topics
 
 
 async def run(settings: Settings, stopping: threading.Event) -> None:
     """Serve until SIGTERM or SIGINT; raises what keeps it from serving."""
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    if stopping.is_set():
-        return
+    told = process.stop_on_signals(stopping)
     working = asyncio.create_task(_Results(settings).work())
-    waiting = asyncio.create_task(told.wait())
-    await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+    await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
     working.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await working
@@ -46,17 +41,17 @@ async def run(settings: Settings, stopping: threading.Event) -> None:
 class _Results:
     def __init__(self, settings: Settings) -> None:
         self._brokers = settings.brokers
-        self._server = AioServer(settings.listen, security=settings.security)
+        self._server = Server(settings.listen, security=settings.security)
         self._failed = asyncio.Event()
-        self._plans = Plans(settings.brokers, self._failed.set)
+        self._plans = FollowedPlans(settings.brokers, self._failed.set)
         self._journal = Journal()
         self._history = History(settings.brokers)
-        self._follower: Follower | None = None
+        self._follower: ResultsFollower | None = None
         self._servicer = ResultsServicer(
             self._journal,
             self._history,
             self._plans,
-            Lives(settings.brokers),
+            QueryLives(settings.brokers),
             subscriptions=settings.results_subscriptions,
             stall=settings.results_stall_ms / 1000,
         )
@@ -88,7 +83,7 @@ class _Results:
         self._plans.start()
         await self._plans.caught_up.wait()
         self._journal.holds_all_of = partial(tail.holds_all_of, newest=self._plans.version)
-        self._follower = Follower(self._brokers, tail, self._journal, self._failed.set)
+        self._follower = ResultsFollower(self._brokers, tail, self._journal, self._failed.set)
         self._follower.start()
         await self._follower.caught_up.wait()
         self._servicer.open()

@@ -17,26 +17,26 @@ from google.protobuf.message import DecodeError
 
 from services.results import metrics
 from services.results.assembly import END
-from services.results.catalogue import Plans
 from services.results.cursor import Cursor, TokenError, read_token
 from services.results.encoding import encoding_of
 from services.results.feed import Feed
-from services.results.history import Pages
+from services.results.followed_plans import FollowedPlans
+from services.results.history import PageReader
 from services.results.journal import Journal
-from services.results.lives import Lives
-from services.results.own import OwnFeed
+from services.results.query_feed import QueryFeed
+from services.results.query_lives import QueryLives
 from services.results.rendition import Renditions, Sending
-from services.results.runs import AloneFeed
+from services.results.run_unroller import AloneFeed
 from services.results.selection import Selection, selection_of
 from services.results.snapshots import Snapshots, last_report, same_report
-from services.results.subscription import HEARTBEAT, Subscription
-from stairwise.cql.query import Emit
+from services.results.update_stream import HEARTBEAT, UpdateStream
+from stairwise.algebra.query import Emit
 from stairwise.errors import ConfigError, LimitError, StairwiseError
-from stairwise.platform.plans import Registered
-from stairwise.platform.reports import Mark
-from stairwise.platform.status import to_status
+from stairwise.platform.error_status import to_status
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.plans import Registered
+from stairwise.wire.reports import Mark
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +57,9 @@ class ResultsServicer:
     def __init__(
         self,
         journal: Journal,
-        history: Pages,
-        plans: Plans,
-        lives: Lives,
+        history: PageReader,
+        plans: FollowedPlans,
+        lives: QueryLives,
         *,
         subscriptions: int = 20_000,
         stall: float = 30.0,
@@ -127,7 +127,7 @@ class ResultsServicer:
             registered, cursor, selection = await self._beginning(request)
             heartbeat = max(SHORTEST_HEARTBEAT, request.heartbeat_ms / 1000) if request.heartbeat_ms > 0 else HEARTBEAT
             with self._renditions.use(registered, how, selection) as rendition:
-                subscription = Subscription(rendition, cursor, self._feed(registered), heartbeat)
+                subscription = UpdateStream(rendition, cursor, self._feed(registered), heartbeat)
                 async for sending in subscription.messages():
                     self._must_be_open()
                     try:
@@ -156,11 +156,11 @@ class ResultsServicer:
         if not self._is_open:
             raise ConfigError("the results service is starting or stopping", hint="try again, with the last token")
 
-    def _feed(self, registered: Registered) -> AloneFeed | OwnFeed:
+    def _feed(self, registered: Registered) -> AloneFeed | QueryFeed:
         feed = Feed(self._journal, self._history, registered.signature, self._plans.since(registered))
         if registered.shared is None:
             return AloneFeed(feed, registered.query)
-        return OwnFeed(feed, registered, self._plans, self._lives)
+        return QueryFeed(feed, registered, self._plans, self._lives)
 
     async def _beginning(self, request: pb.SubscribeRequest) -> tuple[Registered, Cursor, Selection]:
         """The query, where the request says to begin, and what of each report it wants."""

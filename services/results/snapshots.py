@@ -15,22 +15,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from services.results import encoding, wire
+from services.results import encoding, protobuf_rows
 from services.results.assembly import END, Position, Released, just_after
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
-from services.results.own import OwnFeed
-from services.results.runs import AloneFeed
+from services.results.query_feed import QueryFeed
+from services.results.run_unroller import AloneFeed
 from services.results.selection import Selection
-from services.results.subscription import oversized
-from stairwise.cql.query import Emit
+from services.results.update_stream import oversized
+from stairwise.algebra.query import Emit
 from stairwise.errors import ConflictError, GoneError
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.pages import to_page
-from stairwise.platform.plans import Registered
-from stairwise.platform.reports import Mark
+from stairwise.reports.expansion import Expansion
 from stairwise.schema import Instant
+from stairwise.state.pages import to_page
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.plans import Registered
+from stairwise.wire.reports import Mark
 
 PAGE = 1 << 20
 """About how many bytes of rows a page has."""
@@ -66,7 +66,7 @@ class Snapshots:
         if how is Encoding.ARROW:
             return encoding.sendable(query, answer.SerializeToString())
         types = [column.type for column in encoding.columns(query)]
-        written = wire.content(wire.fields(_ROWS_IN_SNAPSHOT, wire.rows(types, rows)))
+        written = protobuf_rows.content(protobuf_rows.fields(_ROWS_IN_SNAPSHOT, protobuf_rows.rows(types, rows)))
         return encoding.sendable(query, answer.SerializeToString() + written)
 
     def _rows(self, registered: Registered, released: Released, selection: Selection) -> pa.RecordBatch:
@@ -83,7 +83,7 @@ class Snapshots:
         return rows
 
 
-async def last_report(registered: Registered, feed: AloneFeed | OwnFeed, time: Instant | None) -> Released:
+async def last_report(registered: Registered, feed: AloneFeed | QueryFeed, time: Instant | None) -> Released:
     """The last report at or before a time, or of all."""
     released = await feed.last_before(END if time is None else min((time + 1, 0), END))
     if released is None:
@@ -97,7 +97,7 @@ async def last_report(registered: Registered, feed: AloneFeed | OwnFeed, time: I
     return released
 
 
-async def same_report(registered: Registered, feed: AloneFeed | OwnFeed, position: Position) -> Released:
+async def same_report(registered: Registered, feed: AloneFeed | QueryFeed, position: Position) -> Released:
     """The report that the pages before were of."""
     released = await feed.last_before(just_after(position))
     if released is None or released.position != position or released.mark is not Mark.REPORT:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition
 
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
+from stairwise.wire import topics
 
 TAIL_BYTES = 16 << 20
 TAIL_MESSAGES = 20_000

@@ -20,11 +20,11 @@ from stairwise.cql.script import (
     TableDropped,
     TableSealed,
 )
-from stairwise.platform import plans
-from stairwise.platform.schemas import stream_to_proto
+from stairwise.plan.explain import explain
 from stairwise.schema import Stream
-from stairwise.sharing.explain import explain
 from stairwise.v1.plans_pb2 import Change as ChangeRecord
+from stairwise.wire import plans
+from stairwise.wire.schemas import stream_to_proto
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,11 @@ class Drafted:
     explanation: str = ""
     explained: str = ""
     """The running query that it explains."""
+    analyze: bool = False
+    """Is it to say what that query costs?"""
 
 
-def drafting(catalogue: plans.Catalogue) -> Catalogue:
+def drafting(catalogue: plans.PlanCatalogue) -> Catalogue:
     """What is declared at a plan version, for statements to change before any of it is said to anyone."""
     return Catalogue(
         streams=dict(catalogue.streams),
@@ -62,8 +64,9 @@ def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
             return Drafted(summary, records, stream=stream)
         case QueryCreated(query=query):
             return Drafted(summary, records, query=query.name)
-        case Explained(query=query):
-            return Drafted(summary, records, explanation=explain(query, catalogue.queries), explained=query.name)
+        case Explained(query=query, analyze=analyze):
+            said = explain(query, catalogue.queries)
+            return Drafted(summary, records, explanation=said, explained=query.name, analyze=analyze)
     return Drafted(summary, records)
 
 

@@ -21,11 +21,12 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stairwise.errors import ConfigError
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.plans import Registered
-from stairwise.platform.reports import LifeRecord
+from stairwise.platform import kafka
 from stairwise.schema import DAWN, Instant, Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.plans import Registered
+from stairwise.wire.reports import LifeRecord
 
 _TIMEOUT = 10.0
 """How long to wait for the broker, in seconds."""

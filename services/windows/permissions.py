@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stairwise.cql import ast
 from stairwise.errors import LimitError, PermissionDeniedError
 from stairwise.platform.security.access import ANONYMOUS
-from stairwise.platform.security.scopes import Scope
+from stairwise.platform.security.scopes import TokenScope
 from stairwise.platform.security.tokens import Principal
 from stairwise.v1.plans_pb2 import Change
 
@@ -25,7 +25,7 @@ class Caller:
         scopes = self.principal.scopes
         for statement in statements:
             needed = needed_for(statement)
-            if not ({Scope.ADMIN, *needed} & scopes):
+            if not ({TokenScope.ADMIN, *needed} & scopes):
                 raise PermissionDeniedError(
                     f"{self.principal.name} may not say {_verb(statement)}: it needs the scope "
                     + " or ".join(sorted(needed)),
@@ -58,15 +58,15 @@ class Caller:
         return "" if self.principal == ANONYMOUS else self.principal.name
 
 
-def needed_for(statement: ast.Statement) -> frozenset[Scope]:
+def needed_for(statement: ast.Statement) -> frozenset[TokenScope]:
     """Any one of these scopes."""
     match statement:
         case ast.SealStream() | ast.SealTable():
-            return frozenset({Scope.PUBLISH, Scope.DEFINE})
+            return frozenset({TokenScope.PUBLISH, TokenScope.DEFINE})
         case ast.Explain():
-            return frozenset({Scope.READ, Scope.DEFINE})
+            return frozenset({TokenScope.READ, TokenScope.DEFINE})
         case _:
-            return frozenset({Scope.DEFINE})
+            return frozenset({TokenScope.DEFINE})
 
 
 def _verb(statement: ast.Statement) -> str:

@@ -18,11 +18,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from services.windows import pages
+from services.windows import scraped_metrics
 from stairwise.errors import ConfigError
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.standing import (
+from stairwise.platform import kafka
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.stream_standing import (
     INGEST_GROUP,
     OPERATORS_GROUP,
     PartitionStanding,
@@ -30,7 +32,6 @@ from stairwise.platform.standing import (
     StreamStanding,
     Written,
 )
-from stairwise.schema import DAWN, DUSK, Instant, Stream
 
 TIMEOUT = 3.0
 """How long Kafka may take for a question, in seconds."""
@@ -67,7 +68,7 @@ class Positions:
         self._failure: ConfigError | None = None
         self._asked: dict[str, tuple[Stream, float]] = {}
         """The streams that were asked for, and when."""
-        self._told = pages.Scraped()
+        self._told = scraped_metrics.Scraped()
         self._is_carried = self._may_carry = False
 
     def close(self) -> None:
@@ -94,7 +95,7 @@ class Positions:
         now = time.monotonic()
         asked = {topic: (stream, now) for topic, stream in wanted.items()}
         lately = {topic: before for topic, before in self._asked.items() if now - before[1] < LATELY}
-        self._told = pages.read(self._scrape)
+        self._told = scraped_metrics.read(self._scrape)
         self._clock = int(time.time() * 1000)
         self._failure = None
         for self._asked in (lately | asked, asked):  # those of others may have been dropped meanwhile

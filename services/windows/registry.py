@@ -18,18 +18,20 @@ from confluent_kafka import KafkaException
 
 from services.windows.draft import Drafted, draft, drafting, records_of
 from services.windows.horizons import Horizons
+from services.windows.measured import measured
 from services.windows.permissions import Caller
 from services.windows.positions import Positions
 from stairwise.cql import ast, script
 from stairwise.cql.parser import parse_script
-from stairwise.errors import ConfigError, ConflictError, NotFoundError
-from stairwise.platform import kafka, telemetry, topics
-from stairwise.platform.plans import Catalogue, PlanReader
-from stairwise.platform.standing import Standing
-from stairwise.platform.waiting import Cause, Waiting, waiting
+from stairwise.errors import ConfigError, ConflictError, NotFoundError, StatementError
+from stairwise.plan.explain import horizon_line
+from stairwise.platform import kafka, telemetry
 from stairwise.schema import Stream
-from stairwise.sharing.explain import horizon_line
 from stairwise.v1 import plans_pb2
+from stairwise.wire import topics
+from stairwise.wire.plans import PlanCatalogue, PlanReader
+from stairwise.wire.stream_standing import Standing
+from stairwise.wire.waiting import Cause, Waiting, waiting
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +56,10 @@ class _Collection:
 
 class Registry:
     def __init__(self, brokers: str, scrape: Mapping[str, str] = NOWHERE) -> None:
+        self._brokers = brokers
         self._admin = kafka.admin(brokers)
         topics.ensure(self._admin, {topics.PLANS: 1}, topics.FOREVER)
-        topics.ensure(self._admin, {topics.LIVES: 1}, topics.COMPACTED)
+        topics.ensure(self._admin, {topics.LIVES: 1, topics.COSTS: 1}, topics.COMPACTED)
         self._producer = kafka.producer(brokers, transactional_id="stairwise-windows")
         self._producer.init_transactions(30)
         self._plans = PlanReader(brokers)
@@ -78,11 +81,11 @@ class Registry:
         del self._admin  # it has no close of its own, and goes on looking for its broker as long as it is there
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> PlanCatalogue:
         """What is declared and written."""
         return self._plans.log.newest
 
-    def at(self, version: int) -> Catalogue:
+    def at(self, version: int) -> PlanCatalogue:
         return self._plans.log.at(version)
 
     def standing(self) -> Standing:
@@ -120,6 +123,16 @@ class Registry:
                 raise collection.failure
         return [self._as_it_runs(each) for each in drafted], collection.version if collection is not None else 0
 
+    def explain(self, target: str, caller: Caller = ANYONE, *, analyze: bool = False) -> str:
+        """How a query, by its name in quotes, or a SELECT is evaluated."""
+        script = f"EXPLAIN {'ANALYZE ' if analyze else ''}{target}"
+        asked = len(parse_script(script))
+        if asked != 1:
+            said = f"Explain takes one SELECT or the name of one query, not {asked} statements"
+            raise StatementError(said, line=1, column=1, hint="Execute carries out a script")
+        drafted, _ = self.execute(script, caller)
+        return drafted[0].explanation
+
     def _as_it_runs(self, drafted: Drafted) -> Drafted:
         """What was explained of a running query, with how far back it sees and what it waits for."""
         registered = self.catalogue.queries.get(drafted.explained)
@@ -130,6 +143,8 @@ class Registry:
             lines.append(f"now: {self.waiting(drafted.explained)[1].sentence}")
         except ConfigError as error:
             lines.append(f"now: {error}")
+        if drafted.analyze:
+            lines.append(measured(self._brokers, registered, self.catalogue))
         return replace(drafted, explanation="\n".join(lines))
 
     def _take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
@@ -148,10 +163,10 @@ class Registry:
 
     def _make_topics(self, stream: Stream) -> None:
         """What a stream or table needs. Its input is compacted or is not, so a name stays with what it first named."""
-        lives = self._plans.log.lives(stream.name)
-        if lives and lives[-1].stream.is_table != stream.is_table:
+        incarnations = self._plans.log.incarnations(stream.name)
+        if incarnations and incarnations[-1].stream.is_table != stream.is_table:
             raise ConflictError(
-                f"{stream.name!r} was a {lives[-1].stream.kind}, and its topics are those of one",
+                f"{stream.name!r} was a {incarnations[-1].stream.kind}, and its topics are those of one",
                 hint=f"call the {stream.kind} otherwise",
             )
         topics.make(self._admin, stream)
@@ -212,6 +227,6 @@ class Registry:
             collection.written.set()
 
 
-def _owners(catalogue: Catalogue) -> dict[str, str]:
+def _owners(catalogue: PlanCatalogue) -> dict[str, str]:
     """Who registered each query."""
     return {name: registered.owner for name, registered in catalogue.queries.items()}

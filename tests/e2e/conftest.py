@@ -21,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_serv
 
 from stairwise.errors import ConfigError
 from stairwise.system.installation import find_installation
+from tests import command_server
 
 START_WITHIN = 300
 STAIRWISE = (sys.executable, "-m", "stairwise.cli.main")
@@ -107,16 +108,7 @@ class System:
     environment: dict[str, str]
 
     def run(self, *arguments: str, stdin: str | None = None, within: float = 240) -> subprocess.CompletedProcess[str]:
-        command = [*STAIRWISE, *arguments]
-        return subprocess.run(
-            command,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=within,
-            check=False,
-        )
+        return command_server.run(arguments, self.environment, stdin=stdin, within=within)
 
     def ok(self, *arguments: str, stdin: str | None = None, within: float = 240) -> str:
         done = self.run(*arguments, stdin=stdin, within=within)

@@ -8,8 +8,9 @@ import random
 import pytest
 from confluent_kafka import TopicPartition
 
-from stairwise.platform import kafka, topics
-from stairwise.platform.pieces import Piece
+from stairwise.platform import kafka
+from stairwise.wire import topics
+from stairwise.wire.message_pieces import MessagePiece
 from tests.e2e.conftest import System
 
 pytestmark = pytest.mark.jvm
@@ -70,12 +71,12 @@ def test_a_report_of_many_messages_comes_whole_and_holds_up_no_other_query(syste
     assert len(pieces) > 10
 
 
-def _pieces(system: System) -> list[Piece | None]:
+def _pieces(system: System) -> list[MessagePiece | None]:
     """What every message of ``results`` says of the part of a report that it is."""
     brokers = json.loads((system.directory / "system.json").read_text())["addresses"]["brokers"]
     reader = kafka.consumer(brokers, "test-pieces", enable_partition_eof=True)
     partitions = [TopicPartition(topics.RESULTS, p, 0) for p in range(topics.RESULTS_PARTITIONS)]
-    found = [Piece.decode(kafka.headers_of(message)) for message in kafka.read_to_end(reader, partitions)]
+    found = [MessagePiece.decode(kafka.headers_of(message)) for message in kafka.read_to_end(reader, partitions)]
     reader.close()
     return found
 

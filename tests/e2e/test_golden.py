@@ -16,7 +16,7 @@ from stairwise.client import Client
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.script import Catalogue, QueryCreated
-from stairwise.operators.lines import line_dicts
+from stairwise.reports.lines import line_dicts
 from tests.e2e.conftest import System
 from tests.golden.cases import GoldenCase, golden_cases
 

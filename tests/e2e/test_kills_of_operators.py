@@ -17,10 +17,11 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from services.operators.segments import RETAINED
-from stairwise.platform import kafka, topics
-from stairwise.platform.plans import PlanReader
-from stairwise.platform.reports import ReportHeaders
+from stairwise.platform import kafka
 from stairwise.system.processes import session_members
+from stairwise.wire import topics
+from stairwise.wire.plans import PlanReader
+from stairwise.wire.reports import ReportHeaders
 from tests.e2e.conftest import System, wait_for
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]

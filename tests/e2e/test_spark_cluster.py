@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench import spark_backlog as backlog
 from services.windows.registry import Registry
-from stairwise.platform.batches import decode_rows
 from stairwise.system.ports import free_ports
-from tests.bench import spark_backlog as backlog
+from stairwise.wire.batches import decode_rows
 from tests.e2e.conftest import wait_for
 from tests.integration.conftest import running_broker
 from tests.integration.results_system import running

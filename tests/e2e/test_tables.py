@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from stairwise.client import Client
-from stairwise.cql.script import Catalogue
-from stairwise.operators.lines import line_dicts
+from stairwise.reports.lines import line_dicts
 from tests.e2e.conftest import System
 from tests.oracle import OracleRow, evaluate
 
@@ -76,10 +75,8 @@ def test_updates_that_come_while_queries_run_change_what_follows_and_nothing_bef
         trade(12_001, "nobody", 0)
         assert reported(client, "tj_late", 12_000)[0]["row"] == {"v": 3, "name": "new", "most": 30}
         client.execute("SEAL STREAM tj")
-        catalogue = Catalogue()
-        catalogue.execute(DECLARED + ";".join(f"CREATE QUERY {name} AS {text}" for name, text in QUERIES.items()))
-        for name in QUERIES:
-            assert reported(client, name) == evaluate(catalogue.queries[name], rows)
+        for name, text in QUERIES.items():
+            assert reported(client, name) == evaluate(f"{DECLARED} CREATE QUERY {name} AS {text}", rows)
         assert [line["row"]["v"] for line in reported(client, "tj_late")] == [3, 3]
         explained = client.explain("tj_changing")
         assert "tj_names" in explained

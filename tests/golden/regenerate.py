@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from tests.golden.cases import GoldenCase, golden_cases
-from tests.oracle.script import run
+from tests.oracle import run
 
 
 def regenerate(case: GoldenCase) -> bool:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.platform import kafka
 from stairwise.schema import Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, decode_rows
 from tests.integration.ingest_system import START, IngestSystem
 
 LINES = 50

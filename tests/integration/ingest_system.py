@@ -19,13 +19,14 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from services.windows.registry import Registry
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, decode_rows
+from stairwise.platform import kafka
 from stairwise.schema import Stream
 from stairwise.system.broker import Broker
 from stairwise.system.installation import find_installation
-from stairwise.system.launch import Running, await_healthy, launch, stop
+from stairwise.system.launch import RunningPart, await_healthy, launch, stop
 from stairwise.system.ports import free_ports
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, decode_rows
 
 START = 1_700_000_000_000
 GROUP = "stairwise-ingest"
@@ -77,7 +78,7 @@ class IngestSystem:
     directory: Path
     registry: Registry
     broker: Broker
-    broker_process: Running
+    broker_process: RunningPart
     onlooker: Consumer
     """Sees what the group has committed without being one of it; asked so often that a new one each time would cost
     what it watches half a core."""

@@ -19,14 +19,15 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from stairwise.client.lookups import LookupsClient
 from stairwise.expressions.views import int64_view
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.plans import PlanReader
-from stairwise.platform.schemas import stream_to_proto
+from stairwise.platform import kafka
 from stairwise.schema import DAWN, Column, Stream, Type
 from stairwise.system.health import Check, probe
 from stairwise.system.ports import free_ports
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc, plans_pb2
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, encode_rows
+from stairwise.wire.plans import PlanReader
+from stairwise.wire.schemas import stream_to_proto
 
 COLUMNS = (Column("ts", Type.TIMESTAMP), Column("qty", Type.BIGINT))
 

@@ -20,17 +20,18 @@ from confluent_kafka import Producer
 
 from stairwise.client import Client, Update
 from stairwise.client import Subscription as Updates
-from stairwise.operators.contract import Report
-from stairwise.operators.expansion import report_schema
-from stairwise.platform import kafka, pieces, topics
+from stairwise.platform import kafka
 from stairwise.platform.config import Settings
-from stairwise.platform.plans import PlanReader, Registered
-from stairwise.platform.reports import Mark, ReportHeaders, encode_report
-from stairwise.platform.schemas import stream_to_proto
+from stairwise.reports.contract import Report
+from stairwise.reports.expansion import report_schema
 from stairwise.schema import DUSK, Column, Stream, Type
 from stairwise.system.health import Check, probe
 from stairwise.system.ports import free_ports
 from stairwise.v1 import plans_pb2, results_pb2_grpc
+from stairwise.wire import message_pieces, topics
+from stairwise.wire.plans import PlanReader, Registered
+from stairwise.wire.reports import Mark, ReportHeaders, encode_report
+from stairwise.wire.schemas import stream_to_proto
 
 Rows = Sequence[tuple[object, ...]]
 
@@ -112,8 +113,8 @@ class Writer:
     def _write(self, headers: ReportHeaders, value: bytes, traceparent: str = "", messages: int | None = None) -> None:
         partition = topics.results_partition(headers.signature)
         trace = [("traceparent", traceparent.encode())] if traceparent else []
-        for piece, part in islice(pieces.cut(value, Settings.piece_bytes), messages):
-            said = [*headers.encode(), (pieces.HEADER, piece), *trace]
+        for piece, part in islice(message_pieces.cut(value, Settings.piece_bytes), messages):
+            said = [*headers.encode(), (message_pieces.HEADER, piece), *trace]
             self._producer.produce(topics.RESULTS, part, headers.key(), partition=partition, headers=said)
 
 

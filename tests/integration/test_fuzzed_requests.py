@@ -19,8 +19,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from stairwise.system.health import probe
-from stairwise.system.parts import Check
 from stairwise.system.ports import free_ports
+from stairwise.system.system_part import Check
 from tests.integration.conftest import running_broker
 from tests.unit.platform.secured_servers import METHODS, path_of
 

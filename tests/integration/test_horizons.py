@@ -9,11 +9,12 @@ import pytest
 
 from services.windows.horizons import Horizons
 from stairwise.cql.script import Catalogue
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.plans import Registered
-from stairwise.platform.reports import LifeRecord
+from stairwise.platform import kafka
 from stairwise.schema import DAWN
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.plans import Registered
+from stairwise.wire.reports import LifeRecord
 
 pytestmark = pytest.mark.jvm
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.schema import Stream
+from stairwise.wire import topics
 from tests.integration.ingest_system import START, IngestSystem, Instance, ingest_system, wait_for
 
 pytestmark = pytest.mark.jvm

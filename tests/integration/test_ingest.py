@@ -15,8 +15,9 @@ from confluent_kafka.admin import ConfigResource
 from stairwise.cli.main import cli
 from stairwise.client import Publisher
 from stairwise.errors import ConflictError
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.schema import DUSK, Stream
+from stairwise.wire import topics
 from tests.integration.ingest_system import START, IngestSystem, ingest_system, wait_for
 
 pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore:alter_configs")]

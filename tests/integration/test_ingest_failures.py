@@ -12,9 +12,10 @@ from confluent_kafka import TopicPartition
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from stairwise.cql import resolve
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.schema import Stream, Type
 from stairwise.system.ports import free_ports
+from stairwise.wire import topics
 from tests.integration.ingest_system import START, IngestSystem, Instance, ingest_system, wait_for
 
 pytestmark = pytest.mark.jvm

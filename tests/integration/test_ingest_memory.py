@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.schema import Stream
+from stairwise.wire import topics
 from tests.integration.ingest_system import IngestSystem, Instance, ingest_system
 
 pytestmark = pytest.mark.jvm

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from stairwise.platform.status import from_rpc_error
+from stairwise.platform.error_status import from_rpc_error
 from stairwise.schema import Stream
 from tests.integration.lookup_system import COLUMNS, Worker, Writer, eventually
 

@@ -8,17 +8,18 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from services.ingest.state import State
-from services.operators.position import SaidPosition
+from services.ingest.partition_state import PartitionState
+from services.operators.committed_position import CommittedPosition
 from services.windows.positions import Positions
 from stairwise.cql.script import Catalogue
 from stairwise.errors import ConfigError
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.standing import INGEST_GROUP, PartitionStanding, Standing
-from stairwise.platform.waiting import waiting
+from stairwise.platform import kafka
 from stairwise.schema import DAWN, Stream
 from stairwise.streams.sequence import Position
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.stream_standing import INGEST_GROUP, PartitionStanding, Standing
+from stairwise.wire.waiting import waiting
 from tests.integration.conftest import RealBroker
 
 pytestmark = pytest.mark.jvm
@@ -38,7 +39,7 @@ def declared(broker: RealBroker, partitions: int) -> tuple[Catalogue, Stream]:
     return catalogue, catalogue.streams[name]
 
 
-def commit(broker: RealBroker, stream: Stream, partition: int, offset: int, state: State) -> None:
+def commit(broker: RealBroker, stream: Stream, partition: int, offset: int, state: PartitionState) -> None:
     """As ingest does; where an instance of another test has just gone, its group takes a moment to let others in."""
     consumer = kafka.consumer(broker.bootstrap, INGEST_GROUP)
     said = TopicPartition(topics.incoming(stream.name), partition, offset, state.encode())
@@ -75,8 +76,8 @@ def test_it_is_what_ingest_and_operators_have_committed(broker: RealBroker) -> N
     topic = topics.sequenced(stream)
     publish(broker, stream, 0, 5)
     write(broker, stream, BatchHeaders(1, 0, 2, 9_999, DAWN), BatchHeaders(1, 2, 1, 29_999, 9_999))
-    commit(broker, stream, 0, 3, State(1, Position(3, 30_000), version=1, active=7))
-    commit(broker, stream, 1, 0, State(1, version=1))
+    commit(broker, stream, 0, 3, PartitionState(1, Position(3, 30_000), version=1, active=7))
+    commit(broker, stream, 1, 0, PartitionState(1, version=1))
     positions = Positions(broker.bootstrap, {})
     before = standing(positions, stream).streams[topic]
     first, second = before.partitions
@@ -84,7 +85,7 @@ def test_it_is_what_ingest_and_operators_have_committed(broker: RealBroker) -> N
     assert first.untaken == 4  # each batch and the mark of its transaction
     assert first.untaken_since is not None
     assert second == PartitionStanding(version=1)
-    said = SaidPosition(broker.bootstrap)
+    said = CommittedPosition(broker.bootstrap)
     said.say({topic: {"0": 2, "1": 0}})
 
     def taken() -> PartitionStanding:

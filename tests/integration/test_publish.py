@@ -15,11 +15,12 @@ from services.ingest.rejects import format_of
 from stairwise.cli.file_rows import FileRows
 from stairwise.cli.publish import _sender
 from stairwise.client import Publisher, PublishError
-from stairwise.local.sources import Source
-from stairwise.platform import kafka, topics
+from stairwise.local.sources import FileSource
+from stairwise.platform import kafka
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.messages import MessageDecoder
 from stairwise.streams.partition import partition_of
+from stairwise.wire import topics
 from tests.integration import file_generator
 
 pytestmark = pytest.mark.jvm
@@ -60,7 +61,7 @@ def test_ingest_reads_of_a_published_file_what_run_reads_of_it(broker, format_: 
         path = tmp_path / f"{seed}.{format_}"
         path.write_bytes(file_generator.file(chance, stream, format_))
         names = [column.name for column in stream.columns]
-        chunks = list(Source(stream, str(path)).chunks())
+        chunks = list(FileSource(stream, str(path)).chunks())
         rows = [row for chunk in chunks for row in chunk.rows.select(names).to_pylist()]
         bad = [(b.code, b.field, b.message) for chunk in chunks for b in chunk.rejected]
         publisher = Publisher(broker.bootstrap, stream)

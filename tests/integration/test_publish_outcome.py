@@ -20,13 +20,14 @@ from services.windows.servicer import NAME, RegistryServicer
 from stairwise.cli.main import main
 from stairwise.client import AsyncClient, Client, PublishError
 from stairwise.errors import ConflictError, NotFoundError
-from stairwise.local.sources import Source
-from stairwise.platform import kafka, topics
+from stairwise.local.sources import FileSource
+from stairwise.platform import kafka
 from stairwise.platform.security.access import Access
 from stairwise.platform.security.settings import OFF
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.schema import Stream
 from stairwise.v1 import registry_pb2_grpc
+from stairwise.wire import topics
 from tests.integration.ingest_system import START, IngestSystem, ingest_system
 
 pytestmark = pytest.mark.jvm
@@ -73,7 +74,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IngestSystem]:
 @pytest.fixture(scope="module")
 def registry(system: IngestSystem) -> Iterator[str]:
     servicer = RegistryServicer(system.registry, Access(OFF))
-    server = Server("127.0.0.1:0", lambda s: registry_pb2_grpc.add_RegistryServicer_to_server(servicer, s), [NAME])
+    server = ServerThread(
+        "127.0.0.1:0", lambda s: registry_pb2_grpc.add_RegistryServicer_to_server(servicer, s), [NAME]
+    )
     yield f"127.0.0.1:{server.port}"
     server.stop()
 
@@ -182,7 +185,7 @@ def test_bad_rows_of_a_file_are_dead_letters_that_say_where_they_stand(
     assert f"6 of 9 rows were refused: 1 late, 5 dead; the first: {first}" in done.stderr
     assert f"stairwise dlq show {stream.name}" in done.stderr
     assert "--allow-rejects" in done.stderr
-    rejected = [bad for chunk in Source(stream, str(file)).chunks() for bad in chunk.rejected]
+    rejected = [bad for chunk in FileSource(stream, str(file)).chunks() for bad in chunk.rejected]
     found = [(headers["code"], headers["reason"], value.decode()) for value, headers in system.dead(stream)]
     assert found == [(bad.code.name, f"bad.csv, line {bad.number}: {bad.message}", bad.raw) for bad in rejected]
     assert [bad.number for bad in rejected] == [3, 4, 5, 8, 9]

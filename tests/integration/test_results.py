@@ -16,18 +16,18 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
 from services.results.feed import Feed
-from services.results.follower import Follower
 from services.results.history import History
 from services.results.journal import FIRST, Journal
 from services.results.rendition import Renditions
+from services.results.results_follower import ResultsFollower
 from services.results.selection import Selection
-from services.results.subscription import Subscription
 from services.results.tail import find_tail
+from services.results.update_stream import UpdateStream
 from stairwise.client import Update
 from stairwise.errors import StairwiseError
-from stairwise.platform.reports import Mark
 from stairwise.system.health import Check, probe
 from stairwise.v1 import results_pb2, results_pb2_grpc
+from stairwise.wire.reports import Mark
 from tests.integration.results_system import Service, Writer, counts, running, seen, until
 
 pytestmark = pytest.mark.jvm
@@ -316,14 +316,14 @@ def test_positions_older_than_the_journal_are_read_from_kafka(broker, writer: Wr
     async def scenario() -> list[results_pb2.Update]:
         journal, history = Journal(per_signature=3000), History(broker.bootstrap)  # about two reports
         tail = await asyncio.to_thread(find_tail, broker.bootstrap)
-        follower = Follower(broker.bootstrap, tail, journal, lambda: None)
+        follower = ResultsFollower(broker.bootstrap, tail, journal, lambda: None)
         follower.start()
         try:
             await asyncio.wait_for(follower.caught_up.wait(), 60)
             assert not journal.covers(query.signature, FIRST)
             with Renditions().use(query, Encoding.VALUES, Selection()) as rendition:
                 feed = Feed(journal, history, query.signature)
-                messages = Subscription(rendition, Cursor((30, 0), complete=True), feed).messages()
+                messages = UpdateStream(rendition, Cursor((30, 0), complete=True), feed).messages()
                 sent = [(await anext(messages)).message for _ in range(1 + 2 * 5)]
                 writer.report(query, 90, [], 0, 2)
                 writer.report(query, 90, [("every", 1, 1)], 1, 2)

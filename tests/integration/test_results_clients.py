@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from services.results.feed import Feed
-from services.results.follower import Follower
 from services.results.history import History
 from services.results.journal import FIRST, Journal
+from services.results.results_follower import ResultsFollower
 from services.results.tail import find_tail
 from stairwise.client import AsyncClient, Client, Update
 from stairwise.errors import StairwiseError
-from stairwise.platform.plans import Registered
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.plans import Registered
 from tests.integration.results_system import Service, Writer, counts, running, seen, until
 
 pytestmark = pytest.mark.jvm
@@ -197,7 +197,7 @@ def test_a_start_near_the_end_of_the_topic_finds_what_is_older(broker, writer: W
         tail = await asyncio.to_thread(find_tail, broker.bootstrap, 1 << 20, 5)
         journal, history = Journal(), History(broker.bootstrap)
         journal.holds_all_of = lambda _: False
-        follower = Follower(broker.bootstrap, tail, journal, lambda: None)
+        follower = ResultsFollower(broker.bootstrap, tail, journal, lambda: None)
         follower.start()
         try:
             await asyncio.wait_for(follower.caught_up.wait(), 60)

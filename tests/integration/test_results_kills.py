@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stairwise.platform.plans import Registered
+from stairwise.wire.plans import Registered
 from tests.integration import results_client
 from tests.integration.results_system import Service, Writer, counts, running, until
 

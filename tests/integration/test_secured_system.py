@@ -28,8 +28,8 @@ from stairwise.errors import ConfigError, LimitError, PermissionDeniedError, Una
 from stairwise.platform import kafka
 from stairwise.platform.kafka_security import MECHANISMS
 from stairwise.system.health import probe
-from stairwise.system.parts import Check
 from stairwise.system.ports import free_ports
+from stairwise.system.system_part import Check
 from tests.integration.secured_broker import CERTIFICATES, FEEDER, SecuredBroker, secured_broker
 from tests.unit.platform.secured_servers import entry
 

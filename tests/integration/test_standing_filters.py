@@ -12,16 +12,18 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from services.results.assembly import Assembly, Released
-from services.results.topic import decode
+from services.results.results_topic import decode
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.platform import kafka, topics
-from stairwise.platform.reports import Mark
+from stairwise.platform import kafka
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import Column, Stream, Type
+from stairwise.wire import topics
+from stairwise.wire.reports import Mark
 from tests.integration.lookup_system import WITHIN, Worker, Writer
 from tests.oracle import OracleRow, evaluate
+from tests.plans import as_script
 
 pytestmark = pytest.mark.jvm
 
@@ -120,5 +122,6 @@ def test_a_filter_goes_on_without_a_gap_when_the_worker_that_runs_it_is_killed(b
     reports = [released.report() for released in subscriber.released if released.mark is Mark.REPORT]
     lines = [line for report in reports for line in line_dicts(name, expansion.expand(report))]
     assert subscriber.released[-1].mark is Mark.SEALED
-    assert lines == list(evaluate(query, {stream.name: flow.rows}))
+    declared = f"CREATE STREAM {stream.name} (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts"
+    assert lines == evaluate(as_script(declared, query), {stream.name: flow.rows})
     assert len(reports) == flow.end // 20 + 1

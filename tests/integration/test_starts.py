@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 import services
 from stairwise.system import state
 from stairwise.system.state import SystemState
+from tests import command_server
 from tests.integration.connections import load_of_connections
 from tests.integration.test_up import STAND_IN
 
@@ -41,8 +41,7 @@ class User:
         self.environ["PYTHONPATH"] = str(package.parent)
 
     def types(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "stairwise.cli.main", *words]
-        return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=WITHIN, check=False)
+        return command_server.run(words, self.environ, within=WITHIN)
 
     @property
     def state(self) -> SystemState:

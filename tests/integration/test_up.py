@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from stairwise.system import state
 from stairwise.system.health import quiet
 from stairwise.system.state import PartState, SystemState
+from tests import command_server
 
 pytestmark = pytest.mark.jvm
 
@@ -59,10 +60,7 @@ class User:
         self.environ.pop("STAIRWISE_DIR", None)
 
     def types(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "stairwise.cli.main", *words]
-        return subprocess.run(
-            command, cwd=self.home, env=self.environ, capture_output=True, text=True, timeout=180, check=False
-        )
+        return command_server.run(words, self.environ, cwd=self.home, within=180)
 
     def status(self) -> dict[str, dict[str, Any]]:
         answer = self.types("status")

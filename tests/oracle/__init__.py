@@ -1,20 +1,25 @@
-"""The naive oracle: what every query must say, recomputed from the definitions for each report.
+"""The naive oracle: what every query must say, read from its text and recomputed from the definitions for each report.
 
-It is plain Python over single values, exact rationals where there is arithmetic, and shares nothing with the
-engines but the resolved query. Where an engine and the oracle differ, docs/semantics.md says who is right.
+It is plain Python over single values, exact rationals where there is arithmetic. With the engines it shares the grammar
+and nothing behind it: names, types, defaults and windows are its own reading of docs/cql.md and docs/semantics.md.
+Where an engine and the oracle differ, those pages say who is right.
 
+    literals     decimals, lengths of time and instants
+    streams      what CREATE STREAM and CREATE TABLE declare
     rows         a row and its place in the order of its stream
     lateness     which of the arriving rows are on time
     windows      when a window reports and which rows it holds
-    expressions  one expression over one row
+    functions    operators and functions of values that are not NULL
+    expressions  one expression: its type, and its value over one row
     aggregates   one aggregate over one group
-    relations    a query's whole answer at one moment
+    relations    SELECT, UNION ALL and EXCEPT: columns, and the whole answer at one moment
     query        all result lines of a query
-    script       all result lines of a script over raw rows
+    script       the way in: a script's text and its rows
 """
 
 from tests.oracle.lateness import on_time
-from tests.oracle.query import Line, evaluate
+from tests.oracle.query import Line
 from tests.oracle.rows import OracleRow, from_json
+from tests.oracle.script import answer, evaluate, read, run
 
-__all__ = ["Line", "OracleRow", "evaluate", "from_json", "on_time"]
+__all__ = ["Line", "OracleRow", "answer", "evaluate", "from_json", "on_time", "read", "run"]

@@ -1,9 +1,9 @@
 """Every aggregate by its definition, in exact rational arithmetic rounded once at the end.
 
 FIRST and LAST take a NULL for what the row says; all others but COUNT(*) pass over it. Of infinities and NaN a sum
-makes what IEEE addition does in any order: NaN
-if there is a NaN or infinities of both signs, else the infinity. In the order of MIN, MAX and QUANTILE NaN is
-last. The approximate aggregates are evaluated exactly: who compares them allows for their stated error.
+makes what IEEE addition does in any order: NaN if there is a NaN or infinities of both signs, else the infinity. In the
+order of MIN, MAX and QUANTILE NaN is last. The approximate aggregates are evaluated exactly: who compares them allows
+for their stated error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stairwise.cql.query import Aggregate, Value
+from stairwise.cql import ast
 from stairwise.schema import Instant, Type
-from tests.oracle.expressions import evaluate
-from tests.oracle.values import canonical, rank
+from tests.oracle.expressions import Reader, Typed
+from tests.oracle.literals import decimal
+from tests.oracle.values import Value, canonical, rank
+
+ITEMS = ("TOP", "FREQUENT", "APPROX_FREQUENT", "RECURRING")
+"""Aggregates that yield one row per item."""
+_TYPES = {"COUNT": Type.BIGINT, "APPROX_COUNT_DISTINCT": Type.BIGINT}
+_TYPES |= dict.fromkeys(("AVG", "VARIANCE", "STDDEV", "REGR_SLOPE", "REGR_INTERCEPT"), Type.DOUBLE)
+_TYPES |= dict.fromkeys(("QUANTILE", "APPROX_QUANTILE"), Type.DOUBLE)
+_OF_ARGUMENT = ("SUM", "MIN", "MAX", "FIRST", "LAST", *ITEMS)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate over the rows of a group; ``argument`` is None for COUNT(*)."""
+
+    function: str
+    argument: Typed | None
+    type: Type | None
+    distinct: bool = False
+    parameter: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -30,9 +49,19 @@ class Member:
     step: int = 0
 
 
-def decimal(parameter: float) -> Fraction:
-    """A number of a statement as its author wrote it: 0.1 is a tenth, not the double next to it."""
-    return Fraction(repr(parameter))
+def read_aggregate(call: ast.FunctionCall, reader: Reader, weighted: bool = False) -> Aggregate | None:
+    """The aggregate that a call names; None where it is a function of a row."""
+    name = call.name.text.upper()
+    if name not in (*_TYPES, *_OF_ARGUMENT, "MEDIAN"):
+        return None
+    argument = reader.read(call.arguments[0]) if call.arguments else None
+    parameter = Fraction(*(decimal(second) for second in call.arguments[1:] if isinstance(second, ast.Number)))
+    type_ = _TYPES.get(name, argument.type if argument else None)
+    if name == "MEDIAN":
+        return Aggregate("QUANTILE", argument, Type.DOUBLE, parameter=Fraction(1, 2))
+    if name == "SUM" and type_ is Type.BIGINT:
+        type_ = Type.HUGEINT
+    return Aggregate(name, argument, Type.DOUBLE if weighted else type_, call.distinct, parameter)
 
 
 def nearest_double(exact: Fraction) -> float:
@@ -45,9 +74,9 @@ def nearest_double(exact: Fraction) -> float:
 
 def aggregate(spec: Aggregate, members: Sequence[Member], tau: Instant, weighted: bool = False) -> Value:
     """The value of a scalar aggregate over a group's rows, which come in stream order."""
-    if not spec.args:
+    if spec.argument is None:
         return _count(members, weighted)
-    given = [(canonical(evaluate(spec.args[0], member.values)), member) for member in members]
+    given = _given(spec, members)
     present = [(value, member) for value, member in given if value is not None]
     if spec.distinct:
         present = list({value: (value, member) for value, member in reversed(present)}.values())[::-1]
@@ -77,12 +106,18 @@ def aggregate(spec: Aggregate, members: Sequence[Member], tau: Instant, weighted
             variance = _variance(numbers)
             return None if variance is None else math.sqrt(variance)
         case "QUANTILE" | "APPROX_QUANTILE":
-            return _quantile([number for number, _ in numbers], decimal(spec.parameter or 0.0))
+            return _quantile([number for number, _ in numbers], spec.parameter)
         case "REGR_SLOPE":
             return _line(numbers, tau, intercept=False)
         case "REGR_INTERCEPT":
             return _line(numbers, tau, intercept=True)
     raise ValueError(f"the oracle knows no aggregate {spec.function}")
+
+
+def _given(spec: Aggregate, members: Sequence[Member]) -> list[tuple[Value, Member]]:
+    """What each row has for the argument."""
+    assert spec.argument is not None, f"{spec.function} needs an argument"
+    return [(canonical(spec.argument.of(member.values)), member) for member in members]
 
 
 Number = int | float
@@ -111,7 +146,7 @@ def _exact_sum(numbers: Weighed) -> Fraction:
     return sum((Fraction(number) * member.weight for number, member in numbers), Fraction(0))
 
 
-def _sum(type_: Type, numbers: Weighed) -> Value:
+def _sum(type_: Type | None, numbers: Weighed) -> Value:
     if not numbers:
         return None
     if type_ is not Type.DOUBLE:
@@ -177,14 +212,13 @@ def items(spec: Aggregate, members: Sequence[Member], steps: int) -> list[tuple[
     TOP(x, k) has the k first of that order; FREQUENT(x, theta) those that more than theta of the values are;
     RECURRING(x) those in every one of the ``steps`` of a multi-granular window (seed 003, section IV.C).
     """
-    held = [(canonical(evaluate(spec.args[0], member.values)), member.step) for member in members]
-    present = [(value, step) for value, step in held if value is not None]
+    present = [(value, member.step) for value, member in _given(spec, members) if value is not None]
     counts: Counter[Value] = Counter(value for value, _ in present)
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], rank(entry[0])))
     if spec.function == "TOP":
-        return ordered[: int(spec.parameter or 0)]
+        return ordered[: int(spec.parameter)]
     if spec.function == "FREQUENT":
-        threshold = decimal(spec.parameter or 0.0) * len(present)
+        threshold = spec.parameter * len(present)
         return [entry for entry in ordered if entry[1] > threshold]
     if spec.function == "RECURRING":
         seen = set(present)
@@ -198,13 +232,12 @@ def known_items(spec: Aggregate, members: Sequence[Member], ends: Sequence[Insta
     ``ends`` are those of the sub-windows that the members lie in. An item that is in no list of a sub-window occurs
     there at most as often as its k-th; shown is what is known to occur more often than all of these together.
     """
-    most = int(spec.parameter or 0)
+    most = int(spec.parameter)
     known: Counter[Value] = Counter()
     bound = 0
     for end in sorted(set(ends)):
         mine = [member for member, other in zip(members, ends, strict=True) if other == end]
-        values = [canonical(evaluate(spec.args[0], member.values)) for member in mine]
-        counts = Counter(value for value in values if value is not None)
+        counts = Counter(value for value, _ in _given(spec, mine) if value is not None)
         listed = sorted(counts.items(), key=lambda entry: (-entry[1], rank(entry[0])))[:most]
         known.update(dict(listed))
         bound += listed[-1][1] if len(listed) == most else 0

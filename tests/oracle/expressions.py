@@ -1,191 +1,235 @@
-"""A scalar evaluator of expression trees with SQL's NULL logic, one value at a time.
+"""Expressions as written, read into their type and their value over a row, with SQL's NULL logic.
 
-Comparisons follow the order of values: NaN equals NaN and is above all other numbers, −0.0 equals 0.0.
+    types meet       BIGINT ──▶ HUGEINT ──▶ DOUBLE         in CASE, COALESCE, arithmetic and set operations
+                     literal ──▶ TIMESTAMP                 a number of milliseconds, or RFC 3339
+    or need not      BIGINT = DOUBLE                       numbers compare as they are
+
+A row has the values of all inputs side by side. Behind them stand those of aggregates, where there are groups.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from stairwise.cql.query import Call, Const, Expr, Field, Value
+from stairwise.cql import ast
 from stairwise.schema import Type
-from tests.oracle.values import rank
+from tests.oracle.functions import ARITHMETIC, COMPARISONS, OF_DOUBLE, OF_STRINGS, like, within
+from tests.oracle.literals import rfc_3339
+from tests.oracle.values import Value
 
-LIMITS = {Type.BIGINT: 2**63, Type.TIMESTAMP: 2**63, Type.HUGEINT: 10**38}
-
-
-def evaluate(expr: Expr, row: Sequence[Value]) -> Value:
-    """The value of an expression over a row; a NULL is None."""
-    match expr:
-        case Field(index=index):
-            return row[index]
-        case Const(value=value):
-            return value
-        case Call(op=op, args=args) if op in _LAZY:
-            return _LAZY[op](args, row)
-        case Call(op=op, args=args):
-            values = [evaluate(arg, row) for arg in args]
-            if any(value is None for value in values):
-                return None
-            return _within(expr.type, _STRICT[op](*values))
-    raise TypeError(f"{expr!r} is no expression")
+Row = Sequence[Value]
 
 
-def holds(expr: Expr | None, row: Sequence[Value]) -> bool:
-    """Does a condition let the row through? NULL does not."""
-    return expr is None or evaluate(expr, row) is True
+@dataclass(frozen=True)
+class Typed:
+    """An expression: its type (None: NULL, which has any) and its value over a row."""
+
+    type: Type | None
+    of: Callable[[Row], Value]
+    is_literal: bool = False
 
 
-def _within(type_: Type, value: Value) -> Value:
-    """A number in its type; NULL where it is an integer that its type cannot hold."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    if type_ not in LIMITS:
-        return float(value)
-    return int(value) if -LIMITS[type_] <= value < LIMITS[type_] else None
+@dataclass(frozen=True)
+class Column:
+    """A column that expressions can see, of an input by its name in FROM."""
+
+    of: str
+    name: str
+    type: Type | None
 
 
-def _and(args: tuple[Expr, ...], row: Sequence[Value]) -> Value:
-    values = [evaluate(arg, row) for arg in args]
-    if any(value is False for value in values):
-        return False
-    return None if any(value is None for value in values) else True
+# ── types ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _or(args: tuple[Expr, ...], row: Sequence[Value]) -> Value:
-    values = [evaluate(arg, row) for arg in args]
-    if any(value is True for value in values):
-        return True
-    return None if any(value is None for value in values) else False
+def common_type(types: Sequence[Type | None]) -> Type | None:
+    """The type in which values meet."""
+    known = {type_ for type_ in types if type_ is not None}
+    for widest in (Type.TIMESTAMP, Type.DOUBLE, Type.HUGEINT):
+        if widest in known:
+            return widest
+    assert len(known) < 2, f"{known} do not meet"
+    return known.pop() if known else None
 
 
-def _is_null(args: tuple[Expr, ...], row: Sequence[Value]) -> Value:
-    return evaluate(args[0], row) is None
+def widened(value: Value, target: Type | None) -> Value:
+    return float(value) if target is Type.DOUBLE and value is not None else value
 
 
-def _in(args: tuple[Expr, ...], row: Sequence[Value]) -> Value:
-    sought, *listed = (evaluate(arg, row) for arg in args)
-    if sought is None:
-        return None
-    if any(rank(value) == rank(sought) for value in listed if value is not None):
-        return True
-    return None if any(value is None for value in listed) else False
+def meeting(*operands: Typed) -> tuple[Type | None, list[Typed]]:
+    """The common type of some expressions, and all of them in it."""
+    target = common_type([operand.type for operand in operands])
+    return target, [_as(operand, target) for operand in operands]
 
 
-def _case(args: tuple[Expr, ...], row: Sequence[Value]) -> Value:
-    *pairs, otherwise = args
-    for when, then in zip(pairs[::2], pairs[1::2], strict=True):
-        if evaluate(when, row) is True:
-            return evaluate(then, row)
-    return evaluate(otherwise, row)
+def _as(operand: Typed, target: Type | None) -> Typed:
+    if operand.type is target or operand.type is None:
+        return operand
+    of = operand.of
+    if target is Type.TIMESTAMP:
+        assert operand.is_literal, f"a {operand.type} is no instant"
+        return literal(target, rfc_3339(str(of(()))) if operand.type is Type.STRING else of(()))
+    return Typed(target, lambda row: widened(of(row), target))
 
 
-def _coalesce(args: tuple[Expr, ...], row: Sequence[Value]) -> Value:
-    return next((value for arg in args if (value := evaluate(arg, row)) is not None), None)
+def _number(operand: Typed) -> Typed:
+    """What one can calculate with: an exact sum becomes DOUBLE."""
+    return _as(operand, Type.DOUBLE if operand.type is Type.HUGEINT else operand.type)
 
 
-_LAZY: dict[str, Callable[[tuple[Expr, ...], Sequence[Value]], Value]] = {
-    "and": _and,
-    "or": _or,
-    "is_null": _is_null,
-    "in": _in,
-    "case": _case,
-    "coalesce": _coalesce,
-}
-"""Those that look at NULL themselves; all others are NULL as soon as an argument is."""
+# ── values ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _divide(a: float, b: float) -> Value:
-    if b == 0:
-        return None
-    if isinstance(a, int) and isinstance(b, int):
-        quotient = abs(a) // abs(b)
-        return quotient if (a < 0) == (b < 0) else -quotient
-    return a / b
+def literal(type_: Type | None, value: Value) -> Typed:
+    return Typed(type_, lambda row: value, is_literal=True)
 
 
-def _remainder(a: float, b: float) -> Value:
-    if b == 0:
-        return None
-    if isinstance(a, int) and isinstance(b, int):
-        return abs(a) % abs(b) * (-1 if a < 0 else 1)
-    if math.isinf(a) or math.isnan(a) or math.isnan(b):
-        return math.nan
-    return math.fmod(a, b)
+def strict(type_: Type | None, function: Callable[..., Value], *operands: Typed) -> Typed:
+    """NULL as soon as an operand is."""
+    arguments = [operand.of for operand in operands]
+
+    def of(row: Row) -> Value:
+        values = [argument(row) for argument in arguments]
+        return None if None in values else function(*values)
+
+    return Typed(type_, of)
 
 
-def _like(text: str, pattern: str) -> bool:
-    """% stands for any text, _ for any one character, all else for itself."""
-    wild = {"%": ".*", "_": "."}
-    regex = "".join(wild.get(character) or re.escape(character) for character in pattern)
-    return re.fullmatch(regex, text, re.DOTALL) is not None
+def compare(op: str, left: Typed, right: Typed) -> Typed:
+    if Type.TIMESTAMP in (left.type, right.type):
+        _, (left, right) = meeting(left, right)
+    common_type([left.type, right.type])
+    return strict(Type.BOOLEAN, COMPARISONS[op], left, right)
 
 
-def _nearest_whole(value: float) -> int:
-    """Halves go away from zero."""
-    magnitude = math.floor(abs(value))
-    if abs(value) - magnitude >= 0.5:
-        magnitude += 1
-    return magnitude if value >= 0 else -magnitude
+def logical(op: str, operands: Sequence[Typed]) -> Typed:
+    """AND is FALSE, and OR is TRUE, as soon as one operand is; else NULL as soon as one is."""
+    arguments, decisive = [operand.of for operand in operands], op == "OR"
+
+    def of(row: Row) -> Value:
+        values = [argument(row) for argument in arguments]
+        if any(value is decisive for value in values):
+            return decisive
+        return None if None in values else not decisive
+
+    return Typed(Type.BOOLEAN, of)
 
 
-def _whole(of: Callable[[float], int]) -> Callable[[float], Value]:
-    def apply(value: float) -> Value:
-        return of(value) if math.isfinite(value) else value
-
-    return apply
+def _not(operand: Typed, negated: bool = True) -> Typed:
+    return strict(Type.BOOLEAN, lambda value: not value, operand) if negated else operand
 
 
-def _mapped(text: str, to: Callable[[str], str]) -> str:
-    """Character by character; one that would become several stays as it is."""
-    return "".join(changed if len(changed := to(character)) == 1 else character for character in text)
+# ── from the text to both ───────────────────────────────────────────────────────────────────────────────
 
 
-def _sqrt(value: float) -> Value:
-    return math.nan if value < 0 else math.sqrt(value)
+@dataclass
+class Reader:
+    """Reads the expressions of a clause, which sees some columns.
+
+    ``aliases`` are the names of the SELECT list where the clause may use them; a column of that name goes first.
+    ``aggregate`` gives the value of an aggregate.
+    """
+
+    columns: Sequence[Column]
+    aliases: Mapping[str, ast.Expression] = field(default_factory=dict)
+    aggregate: Callable[[ast.FunctionCall], Typed | None] = lambda call: None
+
+    def read(self, node: ast.Expression) -> Typed:
+        match node:
+            case ast.Number(text=text):
+                return literal(Type.BIGINT, int(text)) if node.is_integer else literal(Type.DOUBLE, float(text))
+            case ast.String(value=text):
+                return literal(Type.STRING, text)
+            case ast.Boolean(value=truth):
+                return literal(Type.BOOLEAN, truth)
+            case ast.Null():
+                return literal(None, None)
+            case ast.TypedString(text=ast.String(value=text)):
+                return literal(Type.TIMESTAMP, rfc_3339(text))
+            case ast.ColumnRef():
+                return self._column(node)
+            case ast.Unary(op="NOT", operand=operand):
+                return _not(self.read(operand))
+            case ast.Unary(op=op, operand=operand):
+                return self._signed(op, _number(self.read(operand)))
+            case ast.Binary(op="||", left=left, right=right):
+                return strict(Type.STRING, lambda *texts: "".join(texts), self.read(left), self.read(right))
+            case ast.Binary(op=op, left=left, right=right) if op in ARITHMETIC:
+                return self._calculate(op, _number(self.read(left)), _number(self.read(right)))
+            case ast.Binary(op=op, left=left, right=right):
+                return compare(op, self.read(left), self.read(right))
+            case ast.Logical(op=op, operands=operands):
+                return logical(op, [self.read(operand) for operand in operands])
+            case ast.IsNull(operand=operand, negated=negated):
+                of = self.read(operand).of
+                return Typed(Type.BOOLEAN, lambda row: (of(row) is None) is not negated)
+            case ast.Between(operand=operand, low=low, high=high, negated=negated):
+                sought = self.read(operand)
+                bounds = [compare(">=", sought, self.read(low)), compare("<=", sought, self.read(high))]
+                return _not(logical("AND", bounds), negated)
+            case ast.InList(operand=operand, items=items, negated=negated):
+                sought = self.read(operand)
+                return _not(logical("OR", [compare("=", sought, self.read(item)) for item in items]), negated)
+            case ast.Like(operand=operand, pattern=pattern, negated=negated):
+                return _not(strict(Type.BOOLEAN, like, self.read(operand), self.read(pattern)), negated)
+            case ast.Case():
+                return self._case(node)
+            case ast.Cast(operand=operand, type=name):
+                return _cast(self.read(operand), Type[name.text.upper()])
+            case ast.FunctionCall():
+                return self.aggregate(node) or self._call(node)
+
+    def _column(self, node: ast.ColumnRef) -> Typed:
+        name, of = node.name.text, None if node.qualifier is None else node.qualifier.text
+        found = [i for i, column in enumerate(self.columns) if column.name == name and of in (None, column.of)]
+        if not found and of is None:
+            return Reader(self.columns, {}, self.aggregate).read(self.aliases[name])
+        (place,) = found
+        return Typed(self.columns[place].type, lambda row: row[place])
+
+    def _signed(self, op: str, operand: Typed) -> Typed:
+        if op == "+":
+            return operand
+        type_ = operand.type or Type.BIGINT
+        negative = strict(type_, lambda value: within(type_, -value), operand)
+        return literal(type_, negative.of(())) if operand.is_literal else negative
+
+    def _calculate(self, op: str, left: Typed, right: Typed) -> Typed:
+        target, operands = meeting(left, right)
+        type_, function = target or Type.BIGINT, ARITHMETIC[op]
+
+        def calculate(a: Value, b: Value) -> Value:
+            value = function(a, b)
+            return None if value is None else within(type_, value)  # type: ignore[arg-type]
+
+        return strict(type_, calculate, *operands)
+
+    def _case(self, node: ast.Case) -> Typed:
+        if node.operand is None:
+            conditions = [self.read(when.condition) for when in node.whens]
+        else:
+            operand = self.read(node.operand)
+            conditions = [compare("=", operand, self.read(when.condition)) for when in node.whens]
+        otherwise = ast.Null(node.span) if node.otherwise is None else node.otherwise
+        target, (*results, last) = meeting(*(self.read(when.result) for when in node.whens), self.read(otherwise))
+        branches = [(condition.of, result.of) for condition, result in zip(conditions, results, strict=True)]
+        return Typed(target, lambda row: next((of(row) for when, of in branches if when(row) is True), last.of(row)))
+
+    def _call(self, node: ast.FunctionCall) -> Typed:
+        name, arguments = node.name.text.upper(), [self.read(argument) for argument in node.arguments]
+        if name == "COALESCE":
+            target, alike = meeting(*arguments)
+            return Typed(target, lambda row: next((v for one in alike if (v := one.of(row)) is not None), None))
+        if name == "ABS":
+            (operand,) = map(_number, arguments)
+            type_ = operand.type or Type.BIGINT
+            return strict(type_, lambda value: within(type_, abs(value)), operand)
+        if name in OF_DOUBLE:
+            return strict(Type.DOUBLE, OF_DOUBLE[name], *(_as(argument, Type.DOUBLE) for argument in arguments))
+        type_, function = OF_STRINGS[name]
+        return strict(type_, function, *arguments)
 
 
-def _ln(value: float) -> Value:
-    if value == 0:
-        return -math.inf
-    return math.nan if value < 0 else math.log(value)
-
-
-def _exp(value: float) -> Value:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
-
-
-_STRICT: dict[str, Callable[..., Value]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": _divide,
-    "%": _remainder,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "=": lambda a, b: rank(a) == rank(b),
-    "<>": lambda a, b: rank(a) != rank(b),
-    "<": lambda a, b: rank(a) < rank(b),
-    "<=": lambda a, b: rank(a) <= rank(b),
-    ">": lambda a, b: rank(a) > rank(b),
-    ">=": lambda a, b: rank(a) >= rank(b),
-    "not": lambda a: not a,
-    "like": _like,
-    "to_double": float,
-    "to_hugeint": int,
-    "lower": lambda text: _mapped(text, str.lower),
-    "upper": lambda text: _mapped(text, str.upper),
-    "length": len,
-    "concat": lambda *texts: "".join(texts),
-    "floor": _whole(math.floor),
-    "ceil": _whole(math.ceil),
-    "round": _whole(_nearest_whole),
-    "sqrt": _sqrt,
-    "ln": _ln,
-    "exp": _exp,
-}
+def _cast(operand: Typed, target: Type) -> Typed:
+    """To the type that it has, or of a number or an instant to DOUBLE."""
+    return operand if operand.type is target else strict(Type.DOUBLE, float, operand)

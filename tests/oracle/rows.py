@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stairwise.cql.query import Value
-from stairwise.schema import Column, Instant, Stream, Type
+from stairwise.schema import DAWN, Instant, Type
+from tests.oracle.literals import rfc_3339
+from tests.oracle.streams import Stream
+from tests.oracle.values import Value
 
 
 @dataclass(frozen=True)
@@ -25,39 +26,26 @@ class OracleRow:
         return self.ts, self.partition, self.sequence
 
 
-def from_json(
-    stream: Stream,
-    message: Mapping[str, object],
-    *,
-    partition: int = 0,
-    sequence: int,
-    arrived: Instant | None = None,
-) -> OracleRow:
-    """A row from a JSON object; ``arrived`` is its time where the stream takes it from the transport."""
-    values = tuple(_value(column, message.get(column.name)) for column in stream.columns)
-    if stream.timestamp_by is None:
-        if arrived is None:
-            raise ValueError(f"stream {stream.name} needs the arrival time of its rows")
-        return OracleRow(arrived, partition, sequence, values)
-    ts = values[[column.name for column in stream.columns].index(stream.timestamp_by)]
+def from_json(stream: Stream, message: Mapping[str, object], *, partition: int = 0, sequence: int) -> OracleRow:
+    """A row from a JSON object. One of a table without a time has held for ever."""
+    values = tuple(_value(stream, name, type_, message.get(name)) for name, type_ in stream.columns)
+    if stream.timestamp_by is None and stream.is_table:
+        return OracleRow(DAWN, partition, sequence, values)
+    (ts,) = (values[place] for place in stream.places([stream.timestamp_by or ""]))
     if not isinstance(ts, int):
         raise ValueError(f"a row of {stream.name} has no time: {message}")
     return OracleRow(ts, partition, sequence, values)
 
 
-def _value(column: Column, given: object) -> Value:
+def _value(stream: Stream, name: str, type_: Type, given: object) -> Value:
     if given is None:
         return None
-    if column.type is Type.DOUBLE:
+    if type_ is Type.DOUBLE:
         return float(given)  # type: ignore[arg-type]
-    if column.type is Type.TIMESTAMP and isinstance(given, str):
-        return milliseconds(given)
+    if type_ is Type.TIMESTAMP and isinstance(given, str):
+        return rfc_3339(given)
+    if name == stream.timestamp_by and isinstance(given, int):
+        return given * 1000 // stream.per_second
     if not isinstance(given, bool | int | float | str):
-        raise TypeError(f"{given!r} is no value of column {column.name}")
+        raise TypeError(f"{given!r} is no value of column {name}")
     return given
-
-
-def milliseconds(rfc3339: str) -> Instant:
-    """Event time from its RFC 3339 spelling."""
-    since_epoch = datetime.datetime.fromisoformat(rfc3339) - datetime.datetime.fromtimestamp(0, datetime.UTC)
-    return since_epoch // datetime.timedelta(milliseconds=1)

@@ -1,7 +1,7 @@
 """Values beside each other: which are the same, which comes first, how they look in a result line.
 
 NaN is NaN and −0.0 is 0.0 everywhere; NULL is NULL in GROUP BY, DISTINCT, EXCEPT and the differences between
-answers, while ``=`` of an expression has no answer for it.
+answers, while ``=`` of an expression has no answer for it. An integer and a double compare as the numbers they are.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from stairwise.cql.query import Value
+Value = bool | int | float | str | None
 
 NAN = float("nan")
 """The one NaN, so that rows that hold it compare equal as tuples."""

@@ -5,21 +5,16 @@ A report stands at a moment: a time and, between rows of one instant under a row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
-from stairwise.cql.query import Input
-from stairwise.schema import Instant
-from stairwise.windows.spec import (
-    LandmarkWindow,
-    MultiWindow,
-    PartitionedWindow,
-    RelationWindow,
-    RowsWindow,
-    TimeWindow,
-    Window,
-)
+from stairwise.cql import ast
+from stairwise.schema import Duration, Instant
+from tests.oracle.literals import decimal, instant, length
 from tests.oracle.rows import OracleRow
+from tests.oracle.streams import Stream, options_of
 from tests.oracle.values import canonical_row
 
 Rows = Sequence[OracleRow]
@@ -32,133 +27,111 @@ class Moment(NamedTuple):
     ordinal: int = 0
 
 
-def slides(window: Window | None) -> list[tuple[int, int]]:
-    """The (slide, offset) pairs whose multiples are its report times; none where rows decide."""
-    match window:
-        case TimeWindow():
-            return [(window.slide, window.offset)]
-        case LandmarkWindow() | PartitionedWindow():
-            return [(window.slide, 0)]
-        case RowsWindow():
-            return [] if window.time_slide is None else [(window.time_slide, 0)]
-        case MultiWindow(horizon=None):
-            return [(level.slide, 0) for level in window.levels]
-        case MultiWindow():
-            return [(window.granule, 0)]
-    return []
+@dataclass(frozen=True)
+class Levels:
+    """Of RANGES ... SLIDES, the finest first."""
+
+    ranges: tuple[Duration, ...]
+    weights: tuple[Fraction, ...] | None
+    horizon: Duration | None
+    """Of CONTINUOUS HORIZON, which is reported instead of the levels."""
 
 
-def first_multiple(slide: int, offset: int, instant: Instant) -> Instant:
-    """The first τ ≡ offset (mod slide) at or after an instant."""
-    return instant + (offset - instant) % slide
+@dataclass(frozen=True)
+class Window:
+    """A window, no window (append-only) or a table: ``holds(rows up to τ, τ, level)`` are the rows in it at τ."""
+
+    holds: Callable[[Rows, Instant, int], Rows]
+    grids: tuple[tuple[Duration, Duration], ...] = ()
+    """(slide, offset): its report times are τ ≡ offset (mod slide). Of several levels each has its own."""
+    every: int | None = None
+    """The m of a row slide: every m-th row reports."""
+    by_instant: bool = False
+    """Without a window, rows of one instant are one report."""
+    lag: Duration = 0
+    start: Instant | None = None
+    end: Instant | None = None
+    """A landmark reports from the first τ ≥ start to the first τ ≥ end."""
+    levels: Levels | None = None
+
+    @property
+    def has_levels(self) -> bool:
+        """Does it report level by level?"""
+        return self.levels is not None and self.levels.horizon is None
 
 
-def lives(window: Window | None, tau: Instant) -> bool:
-    """Does the window report at τ, given that τ is a multiple of its slide? Landmarks do for a while only."""
-    if not isinstance(window, LandmarkWindow):
-        return True
-    begun = window.start is None or tau >= window.start
-    over = window.end is not None and tau - window.slide >= window.end
-    return begun and not over
+# ── from the clause to the window ───────────────────────────────────────────────────────────────────────
 
 
-def reports_at(window: Window | None, tau: Instant) -> bool:
-    """Is τ one of the window's own report times?"""
-    return any(tau % slide == offset % slide for slide, offset in slides(window)) and lives(window, tau)
+def read_window(clause: ast.WindowClause | None, stream: Stream) -> Window:
+    """The window of a stream in FROM, its defaults filled in."""
+    if stream.is_table:
+        places = stream.places(stream.keys)
+        return Window(lambda past, *_: last_of_each(past, places, 1) if stream.retroactive else past)
+    match clause:
+        case None:
+            return Window(lambda past, tau, _: [r for r in past if r.ts == tau], every=1, by_instant=True)
+        case ast.NowClause():
+            return _sliding(stream.granule, stream.granule, {})
+        case ast.TumbleClause():
+            return _sliding(length(clause.range), length(clause.range), options_of(clause.options))
+        case ast.RangeClause():
+            options = options_of(clause.options)
+            return _sliding(length(clause.range), _slide(options.get("SLIDE"), stream), options)
+        case ast.LandmarkClause():
+            return _landmark(clause, stream)
+        case ast.RowsClause(rows=rows, slide=slide):
+            every = 1 if slide is None else int(slide.value.text) if isinstance(slide.value, ast.Number) else None
+            grids = () if every or slide is None else ((_slide(slide.value, stream), 0),)
+            return Window(lambda past, *_: past[-int(rows.text) :], grids, every)
+        case ast.PartitionClause(keys=keys, rows=rows, slide=slide):
+            by, n = stream.places(key.text for key in keys), int(rows.text)
+            grid = (_slide(None if slide is None else slide.value, stream), 0)
+            return Window(lambda past, *_: last_of_each(past, by, n), (grid,))
+        case ast.MultiClause():
+            return _levels(clause, stream)
 
 
-def end_of_reports(windows: Sequence[Window | None], last_row: Instant) -> Instant:
-    """Where sealing ends: at the first report time at or after the last row, or there where none follows."""
-    ends = [
-        tau
-        for window in windows
-        for slide, offset in slides(window)
-        if lives(window, tau := first_multiple(slide, offset, last_row))
-    ]
-    return min(ends, default=last_row)
+def _slide(given: object, stream: Stream) -> Duration:
+    return length(given) if isinstance(given, ast.Duration) else stream.granule
 
 
-def times_between(window: Window | None, start: Instant, end: Instant) -> Iterator[Instant]:
-    """The window's report times with start ≤ τ ≤ end."""
-    for slide, offset in slides(window):
-        times = range(first_multiple(slide, offset, start), end + 1, slide)
-        if len(times) > MOST_REPORTS:
-            raise ValueError(f"{len(times)} report times are more than an oracle has patience for")
-        yield from (tau for tau in times if lives(window, tau))
+def _sliding(range_: Duration, slide: Duration, options: dict[str, ast.Duration]) -> Window:
+    lag, offset = (length(options[word]) if word in options else 0 for word in ("LAG", "OFFSET"))
+    return Window(
+        lambda past, tau, _: [row for row in past if tau - lag - range_ < row.ts <= tau - lag],
+        ((slide, offset),),
+        lag=lag,
+    )
 
 
-def row_moments(window: Window | None, rows: Rows) -> Iterator[tuple[int, Moment]]:
-    """Where rows decide: (rows passed, moment) of each report. Without a window every row is one."""
-    if window is not None and not (isinstance(window, RowsWindow) and window.row_slide is not None):
-        return
-    every = 1 if window is None else window.row_slide or 1
-    ordinal = 0
-    for number, row in enumerate(rows, start=1):
-        ordinal = ordinal + 1 if number > 1 and rows[number - 2].ts == row.ts else 0
-        if number % every == 0:
-            yield number, Moment(row.ts, 0 if window is None else ordinal)
+def _landmark(clause: ast.LandmarkClause, stream: Stream) -> Window:
+    start = None if clause.start is None else instant(clause.start)
+    end = None if clause.end is None else instant(clause.end)
+    options = options_of(clause.options)
+    retain = int(options["RETAIN"].text) if "RETAIN" in options else None
+
+    def holds(past: Rows, tau: Instant, level: int) -> Rows:
+        inside = [r for r in past if (start is None or r.ts >= start) and (end is None or r.ts <= end)]
+        return inside if retain is None else inside[-retain:]
+
+    return Window(holds, ((_slide(options.get("SLIDE"), stream), 0),), start=start, end=end)
 
 
-def held(source: Input, rows: Rows, moment: Moment, horizon: Instant, level: int) -> list[OracleRow]:
-    """What a source shows at a moment: its state as of its own last report at or before it.
-
-    ``rows`` are all rows of the stream in order; ``level`` picks one of a multi-granular window.
-    """
-    window = source.window
-    if window is None:
-        return [row for row in rows if row.ts == moment.time]
-    if isinstance(window, RowsWindow) and window.row_slide is not None:
-        passed = max((number for number, at in row_moments(window, rows) if at <= moment), default=0)
-        return [row for row in rows[max(0, passed - window.rows) : passed] if row.ts > horizon]
-    if isinstance(window, RelationWindow):
-        updates = [row for row in rows if row.ts <= moment.time]
-        return _last_of_each(source, window.keys, 1, updates) if window.retroactive else updates
-    tau = last_report(window, moment.time, level)
-    if tau is None:
-        return []
-    past = [row for row in rows if horizon < row.ts <= tau]
-    match window:
-        case TimeWindow():
-            front = tau - window.lag
-            return [row for row in past if front - window.range < row.ts <= front]
-        case LandmarkWindow():
-            inside = [
-                row
-                for row in past
-                if (window.start is None or row.ts >= window.start) and (window.end is None or row.ts <= window.end)
-            ]
-            return inside if window.retain is None else inside[max(0, len(inside) - window.retain) :]
-        case RowsWindow():
-            last = [row for row in rows if row.ts <= tau][-window.rows :]
-            return [row for row in last if row.ts > horizon]
-        case PartitionedWindow():
-            return _last_of_each(source, window.keys, window.rows, past)
-        case MultiWindow():
-            reach = window.levels[level].range if window.horizon is None else window.horizon
-            return [row for row in past if row.ts > tau - reach]
+def _levels(clause: ast.MultiClause, stream: Stream) -> Window:
+    ranges = tuple(map(length, reversed(clause.ranges)))
+    horizon = None if clause.horizon is None else length(clause.horizon)
+    weights = None if clause.weights is None else tuple(map(decimal, clause.weights))
+    slides = map(length, reversed(clause.slides)) if horizon is None else [stream.granule]
+    return Window(
+        lambda past, tau, level: [row for row in past if row.ts > tau - (horizon or ranges[level])],
+        tuple((slide, 0) for slide in slides),
+        levels=Levels(ranges, weights, horizon),
+    )
 
 
-def last_report(window: Window, time: Instant, level: int = 0) -> Instant | None:
-    """The window's own last report time at or before ``time``; None where it has none."""
-    slide, offset = slides(window)[level]
-    tau = time - (time - offset) % slide
-    if isinstance(window, LandmarkWindow):
-        if window.end is not None:
-            tau = min(tau, first_multiple(slide, offset, window.end))
-        if not lives(window, tau):
-            return None
-    return tau
-
-
-def held_at(source: Input, rows: Rows, row: OracleRow, time: Instant) -> bool:
-    """Was a row of a table the last of its key at a time?"""
-    assert isinstance(source.window, RelationWindow)
-    return row in _last_of_each(source, source.window.keys, 1, [r for r in rows if r.ts <= time])
-
-
-def _last_of_each(source: Input, keys: Sequence[str], count: int, past: Rows) -> list[OracleRow]:
-    names = [column.name for column in source.stream.columns]
-    places = [names.index(key) for key in keys]
+def last_of_each(past: Rows, places: Sequence[int], count: int) -> list[OracleRow]:
+    """The last rows of each partition, by the values at some places."""
     seen: dict[object, int] = {}
     kept = []
     for row in reversed(past):
@@ -169,15 +142,79 @@ def _last_of_each(source: Input, keys: Sequence[str], count: int, past: Rows) ->
     return kept[::-1]
 
 
-def step_of(window: MultiWindow, tau: Instant, ts: Instant) -> int:
+# ── when it reports, and what it holds then ─────────────────────────────────────────────────────────────
+
+
+def first_multiple(slide: Duration, offset: Duration, time: Instant) -> Instant:
+    """The first τ ≡ offset (mod slide) at or after an instant."""
+    return time + (offset - time) % slide
+
+
+def lives(window: Window, tau: Instant) -> bool:
+    """Does the window report at τ, given that τ is a multiple of its slide? Landmarks do for a while only."""
+    begun = window.start is None or tau >= window.start
+    return begun and (window.end is None or tau - window.grids[0][0] < window.end)
+
+
+def reports_at(window: Window, tau: Instant) -> bool:
+    """Is τ one of the window's own report times?"""
+    return any((tau - offset) % slide == 0 for slide, offset in window.grids) and lives(window, tau)
+
+
+def end_of_reports(windows: Sequence[Window], last_row: Instant) -> Instant:
+    """Where sealing ends: at the first report time at or after the last row, or there where none follows."""
+    firsts = [(w, first_multiple(slide, offset, last_row)) for w in windows for slide, offset in w.grids]
+    return min((tau for window, tau in firsts if lives(window, tau)), default=last_row)
+
+
+def times_between(window: Window, start: Instant, end: Instant) -> Iterator[Instant]:
+    """The window's report times with start ≤ τ ≤ end."""
+    for slide, offset in window.grids:
+        times = range(first_multiple(slide, offset, start), end + 1, slide)
+        if len(times) > MOST_REPORTS:
+            raise ValueError(f"{len(times)} report times are more than an oracle has patience for")
+        yield from (tau for tau in times if lives(window, tau))
+
+
+def row_moments(window: Window, rows: Rows) -> Iterator[tuple[int, Moment]]:
+    """Where rows decide: (rows passed, moment) of each report."""
+    ordinal = 0
+    for number, row in enumerate(rows if window.every else (), start=1):
+        ordinal = ordinal + 1 if number > 1 and rows[number - 2].ts == row.ts and not window.by_instant else 0
+        if number % (window.every or 1) == 0:
+            yield number, Moment(row.ts, ordinal)
+
+
+def held(window: Window, rows: Rows, moment: Moment, level: int = 0) -> Rows:
+    """What a window shows at a moment: its state as of its own last report at or before it.
+
+    ``rows`` are all rows of the stream in order; ``level`` picks one of a multi-granular window.
+    """
+    if window.every:
+        passed = max((number for number, at in row_moments(window, rows) if at <= moment), default=0)
+        return window.holds(rows[:passed], moment.time, level)
+    tau = last_report(window, moment.time, level) if window.grids else moment.time
+    return [] if tau is None else window.holds([row for row in rows if row.ts <= tau], tau, level)
+
+
+def last_report(window: Window, time: Instant, level: int = 0) -> Instant | None:
+    """The window's own last report time at or before ``time``; None where it has none."""
+    slide, offset = window.grids[level]
+    if window.end is not None:
+        time = min(time, first_multiple(slide, offset, window.end))
+    tau = time - (time - offset) % slide
+    return tau if lives(window, tau) else None
+
+
+def step_of(levels: Levels, tau: Instant, ts: Instant) -> int:
     """The finest level whose range at τ reaches a row: the step that the row lies in."""
-    return next(k for k, level in enumerate(window.levels) if ts > tau - level.range)
+    return next(k for k, range_ in enumerate(levels.ranges) if ts > tau - range_)
 
 
-def steps_of(window: Window | None, level: int) -> int:
-    """How many steps make up what a window reports: up to its level, or to the first that covers h."""
-    if not isinstance(window, MultiWindow):
+def steps_of(levels: Levels | None, level: int) -> int:
+    """How many steps make up what a window reports: up to its level, or to the first that covers its horizon."""
+    if levels is None:
         return 1
-    if window.horizon is None:
+    if levels.horizon is None:
         return level + 1
-    return 1 + next(k for k, coarser in enumerate(window.levels) if coarser.range >= window.horizon)
+    return 1 + next(k for k, range_ in enumerate(levels.ranges) if range_ >= levels.horizon)

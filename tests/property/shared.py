@@ -15,20 +15,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Query
-from stairwise.operators.build import operator_for
-from stairwise.operators.contract import Batch, Joined, Left
-from stairwise.operators.emission import Emissions
-from stairwise.operators.evaluation import QueryOperator
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.pages import from_page, to_page
-from stairwise.operators.store import MemoryStore
+from stairwise.algebra.query import Query
+from stairwise.operators.signature import DistinctSignature, JoinSignature, Signature
+from stairwise.plan.parts import operator_for
+from stairwise.plan.published import Taking, block_of, publication_of, taking_of
+from stairwise.plan.shared import QueryExpansion, shared_expansion, shared_operator, shared_signature
+from stairwise.recompute.evaluation import QueryOperator
+from stairwise.reports.contract import Batch, Joined, Left, Life
+from stairwise.reports.emission import Emissions
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK, Instant, Stream
-from stairwise.sharing.build import QueryExpansion, shared_expansion, shared_operator, shared_signature
-from stairwise.sharing.due import Life
-from stairwise.sharing.published import Taking, block_of, taking_of
-from stairwise.sharing.signature import DistinctSignature, JoinSignature, Signature
+from stairwise.state.pages import from_page, to_page
+from stairwise.state.store import MemoryStore
 
 Line = dict[str, Any]
 Row = tuple[int, str | None, int | None, float | None]
@@ -56,7 +55,7 @@ class Shared:
 
     def blocks(self, watermark: Instant) -> Iterator[Any]:
         """What the operator publishes."""
-        yield from self.operator.advance_blocks(watermark)
+        yield from self.operator.advance(watermark)
 
     def join(self, query: Query, after: Instant) -> None:
         self.operator.plan(Joined(query, after))
@@ -96,13 +95,18 @@ class Taken:
 class Published(Shared):
     """The same by way of published reports, which pass through bytes."""
 
+    def _make(self, queries: Sequence[Query]) -> None:
+        super()._make(queries)
+        self._publication = publication_of(self.operator)
+
     def expansion(self, query: Query) -> QueryExpansion:
         assert isinstance(self._signature, Signature | DistinctSignature | JoinSignature)
         return Taken(taking_of(self._signature, query, self.operator.life(query.name)), query)
 
     def blocks(self, watermark: Instant) -> Iterator[Any]:
-        for report in self.operator.advance_standing(watermark):
-            yield block_of(replace(report, rows=from_page(to_page(report.rows))))
+        for block in self.operator.advance(watermark):
+            for report in self._publication(block):
+                yield block_of(replace(report, rows=from_page(to_page(report.rows))))
 
 
 class Visits:
@@ -188,9 +192,9 @@ def said(
     for number, batch in enumerate(batches):
         operator.insert(batch)
         for watermark in watermarks[number : number + 1]:
-            for block in operator.advance_blocks(watermark):
+            for block in operator.advance(watermark):
                 lines += line_dicts(query.name, expansion.expand_block(block))
-    for block in operator.advance_blocks(DUSK):
+    for block in operator.advance(DUSK):
         lines += line_dicts(query.name, expansion.expand_block(block))
     return lines
 

@@ -36,15 +36,23 @@ class Source:
 def literal(type_: Type) -> st.SearchStrategy[str]:
     match type_:
         case Type.BIGINT:
-            return st.sampled_from(["0", "1", "2", "-1", "3", "10", "9223372036854775807"])
+            return st.sampled_from(["0", "1", "2", "-1", "3", "10", "9223372036854775807", "9007199254740993"])
         case Type.DOUBLE:
-            return st.sampled_from(["0.5", "0.0", "1.5", "-2.25", "0.1", "1e308"])
+            return st.sampled_from(["0.5", "0.0", "1.5", "-2.25", "0.1", "1e308", "9007199254740992.0"])
         case Type.STRING:
             return st.sampled_from(["'a'", "''", "'b'", "'ab'", "'it''s'", "'é'"])
         case Type.BOOLEAN:
             return st.sampled_from(["TRUE", "FALSE", "NULL"])
         case _:
             return st.sampled_from(["0", "5000", "TIMESTAMP '1970-01-01T00:00:10Z'"])
+
+
+NUMBERS = (Type.BIGINT, Type.DOUBLE)
+
+
+def comparable(type_: Type) -> st.SearchStrategy[str]:
+    """A literal that a value of a type can be compared with: numbers of either type."""
+    return st.sampled_from(NUMBERS).flatmap(literal) if type_ in NUMBERS else literal(type_)
 
 
 @st.composite
@@ -82,10 +90,15 @@ def conditions(draw: st.DrawFn, columns: Sequence[tuple[str, Type]], depth: int 
     name, type_ = draw(st.sampled_from(columns))
 
     def value() -> str:
-        return draw(literal(type_))
+        return draw(comparable(type_))
 
     def operand() -> str:
         return draw(expressions(columns, type_, depth - 1)) if depth > 0 else name
+
+    def other() -> str:
+        """A literal, or sometimes an expression."""
+        wanted = draw(st.sampled_from(NUMBERS)) if type_ in NUMBERS else type_
+        return draw(expressions(columns, wanted, 0)) if draw(st.integers(0, 3)) == 3 else value()
 
     shapes = ["compare", "null", "in", "between", "like", "and", "not"]
     if type_ is Type.BOOLEAN:
@@ -108,7 +121,7 @@ def conditions(draw: st.DrawFn, columns: Sequence[tuple[str, Type]], depth: int 
         return f"{operand()} BETWEEN {value()} AND {value()}"
     if shape == "like" and type_ is Type.STRING:
         return f"{operand()} LIKE {draw(st.sampled_from(['%a%', 'a%', '_', '%']))!r}"
-    return f"{operand()} {draw(st.sampled_from(['>', '=', '<>', '<', '>=', '<=']))} {value()}"
+    return f"{operand()} {draw(st.sampled_from(['>', '=', '<>', '<', '>=', '<=']))} {other()}"
 
 
 @st.composite
@@ -269,10 +282,21 @@ def plain(draw: st.DrawFn, source: Source, types: Sequence[Type] = (), *, window
 
 @st.composite
 def combined(draw: st.DrawFn, left: Source, right: Source, *, windowed: bool = True) -> str:
+    """Two or three sides, whose numbers may be of different types."""
     types = draw(st.lists(st.sampled_from([t for _, t in left.columns]), min_size=1, max_size=2))
-    operator = draw(st.sampled_from(["UNION ALL", "EXCEPT"])) if windowed else "UNION ALL"
-    sides = [draw(plain(side, types, windowed=windowed)) for side in (left, right)]
-    return f" {operator} ".join(sides)
+    operators = st.sampled_from(["UNION ALL", "EXCEPT"] if windowed else ["UNION ALL"])
+
+    def side(source: Source) -> str:
+        own = [draw(st.sampled_from((t, *NUMBERS))) if t in NUMBERS else t for t in types]
+        return draw(plain(source, own, windowed=windowed))
+
+    text = f"{side(left)} {draw(operators)} {side(right)}"
+    match draw(st.sampled_from(["two", "two", "three", "nested"])):
+        case "three":
+            return f"{text} {draw(operators)} {side(left)}"
+        case "nested":
+            return f"{side(left)} {draw(operators)} ({text})"
+    return text
 
 
 @st.composite

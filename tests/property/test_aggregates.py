@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from stairwise.aggregates.catalogue import algebra_for
 from stairwise.aggregates.contract import Algebra, ItemAlgebra, Rows, SubtractableAlgebra, identity
 from stairwise.aggregates.sketches import RELATIVE_ERROR
-from stairwise.cql.query import Aggregate, Field, Value
+from stairwise.expressions.tree import Aggregate, Field
 from stairwise.schema import Type
-from tests.oracle.aggregates import Member, aggregate, items
-from tests.oracle.values import canonical
+from tests.oracle import aggregates as oracle
+from tests.oracle.aggregates import Member
+from tests.oracle.expressions import Typed
+from tests.oracle.values import Value, canonical
 
 NUMBERS = (Type.BIGINT, Type.DOUBLE)
 ANY = (Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP)
@@ -168,7 +170,14 @@ def definition(spec: Aggregate, rows: Sequence[Row], group: int) -> Value:
     if spec.function in ("FIRST", "LAST"):
         ends = mine[:1] if spec.function == "FIRST" else mine[-1:]
         return canonical(ends[0].values[0]) if ends else None
-    return aggregate(spec, mine, AT)
+    return oracle.aggregate(as_defined(spec), mine, AT)
+
+
+def as_defined(spec: Aggregate) -> oracle.Aggregate:
+    """The same to the oracle: over the only value of a row, its parameter as it is written."""
+    argument = Typed(spec.args[0].type, lambda row: row[0]) if spec.args else None
+    parameter = Fraction(repr(spec.parameter or 0.0))
+    return oracle.Aggregate(spec.function, argument, spec.type, spec.distinct, parameter)
 
 
 @pytest.mark.parametrize("specs", by_function(EXACT))
@@ -229,7 +238,7 @@ def test_items_come_by_count_then_value(specs: list[Aggregate], data: st.DataObj
     partial = lifted(algebra, rows, spec)
     found = algebra.items(partial, AT)
     assert found.item.type == spec.type.arrow
-    expected = [(g, *entry) for g in range(GROUPS) for entry in items(spec, members(rows, g), 1)]
+    expected = [(g, *entry) for g in range(GROUPS) for entry in oracle.items(as_defined(spec), members(rows, g), 1)]
     shown = zip(found.group.tolist(), found.item.to_pylist(), found.count.to_pylist(), strict=True)
     assert repr(list(shown)) == repr(expected)
     shares = [sum(1 for g, *_ in expected if g == group) for group in range(GROUPS)]

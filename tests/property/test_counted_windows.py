@@ -11,17 +11,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.cql.script import Catalogue
 from stairwise.expressions.views import int64_view
-from stairwise.operators.contract import Batch, Joined
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.store import MemoryStore
+from stairwise.flow.counted import NUMBER, CountedSignature, by_number
+from stairwise.plan.shared import shared_expansion, shared_operator, shared_signature
+from stairwise.reports.contract import Batch, Joined, Life
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK, Instant
-from stairwise.sharing.build import shared_expansion, shared_operator, shared_signature
-from stairwise.sharing.counted import NUMBER, CountedSignature, by_number
-from stairwise.sharing.due import Life
-from tests.oracle.script import run
+from stairwise.state.store import MemoryStore
+from tests.oracle import run
 from tests.property.shared import Line, Shared, Visits, alone, batches_of, drive, inside, watermarks_of
 from tests.unit.local.lines import engine_lines
 
@@ -151,7 +150,7 @@ def test_the_first_query_of_a_signature_may_join_late(
     for batch, watermark in zip([*batches, None], [*watermarks_of(batches, [stream]), DUSK], strict=True):
         if batch is not None:
             operator.insert(batch)
-        for block in operator.advance_blocks(watermark):
+        for block in operator.advance(watermark):
             emitted = expansion.expand(block)
             lines += [] if emitted is None else line_dicts("q", emitted)
     assert lines == alone(query, batches, joined)

@@ -12,11 +12,11 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Call, Const, Expr, Field, Value
 from stairwise.expressions.codes import encode
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.order import sort_indices
+from stairwise.expressions.tree import Call, Const, Expr, Field, Value
 from stairwise.schema import Type
 
 FIELDS = [

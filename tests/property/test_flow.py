@@ -17,19 +17,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
+from stairwise.changes import changing_groups, copies
 from stairwise.cql.script import Catalogue
-from stairwise.operators import key_index, moving_join
-from stairwise.operators.build import operator_for
-from stairwise.operators.contract import Batch, Joined
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.store import MemoryStore
+from stairwise.flow.expansion import FlowExpansion
+from stairwise.flow.operator import SharedFlow
+from stairwise.join import moving_join
+from stairwise.plan.parts import operator_for
+from stairwise.plan.signature import flow_signature_of
+from stairwise.reports.contract import Batch, Joined
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK
-from stairwise.sharing import changing_groups, copies
-from stairwise.sharing.flow import SharedFlow
-from stairwise.sharing.flow_expansion import FlowExpansion
-from stairwise.sharing.signature import flow_signature_of
+from stairwise.state import key_index
+from stairwise.state.store import MemoryStore
 
 STREAMS = "".join(f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts;" for name in "stu")
 WINDOWS = {
@@ -94,7 +95,7 @@ def by_scope(query: Query, batches: Sequence[Batch], joined: Joined | None = Non
         operator.plan(joined)
     for batch in batches:
         operator.insert(batch)
-    blocks = operator.advance_blocks(DUSK)
+    blocks = operator.advance(DUSK)
     return [line for block in blocks for line in line_dicts(query.name, expansion.expand_block(block))]
 
 
@@ -158,7 +159,7 @@ def test_queries_of_a_flow_say_what_their_rows_in_scope_say(
                 if at_once and chance.random() < 0.7:
                     continue  # many reports come in one block
             watermark = DUSK if batch is None else batch.highest - 1
-            for block in operator.advance_blocks(watermark):
+            for block in operator.advance(watermark):
                 for name, expansion in expansions.items():
                     emitted = expansion.expand(block)
                     lines[name] += [] if emitted is None else line_dicts(name, emitted)

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 
 from stairwise.cql.script import Catalogue
-from tests.oracle.script import run
+from tests.oracle import run
 from tests.property.generate import Case, cases
 
 

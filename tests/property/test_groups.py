@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.sharing.cover import minimum_cover, minimum_groups
-from stairwise.sharing.drawing import draw
-from stairwise.sharing.group import Group, Role
-from stairwise.sharing.grouping import Grouping, Revocation
-from stairwise.sharing.piggyback import Grouped, collapse
-from stairwise.sharing.schedule import due, seeds
-from stairwise.sharing.subsume import subsume_nearest, subsume_windows
-from stairwise.sharing.subsumption import canonical, is_subsumable
-from stairwise.sharing.suitability import Suitability
-from stairwise.sharing.timetable import Timetable
+from bench.minimum_cover import minimum_cover, minimum_groups
+from stairwise.subsumption.drawing import draw
+from stairwise.subsumption.group import Group, Role
+from stairwise.subsumption.group_schedule import due, seeds
+from stairwise.subsumption.grouping import Revocation, WindowGroups
+from stairwise.subsumption.piggyback import Grouped, collapse
+from stairwise.subsumption.relation import canonical, is_subsumable
+from stairwise.subsumption.subsume import subsume_nearest, subsume_windows
+from stairwise.subsumption.suitability import Suitability
+from stairwise.subsumption.timetable import Timetable
 from stairwise.windows.spec import TimeWindow
 
 slides = st.sampled_from([1, 2, 3, 4, 6, 8, 12])
@@ -93,7 +93,7 @@ def printed_algorithm(pool: Sequence[TimeWindow]) -> list[list[TimeWindow]]:
     return groups
 
 
-def grouped(grouping: Grouping) -> list[set[TimeWindow]]:
+def grouped(grouping: WindowGroups) -> list[set[TimeWindow]]:
     return [set(group.windows()) for group in grouping.groups]
 
 
@@ -113,7 +113,7 @@ def assert_sound(group: Group) -> None:
     assert roles == [Role.SEED] + [Role.ENCLOSING] * (len(group.chain) - 1)
 
 
-def assert_books_agree(grouping: Grouping, registered: dict[str, TimeWindow]) -> None:
+def assert_books_agree(grouping: WindowGroups, registered: dict[str, TimeWindow]) -> None:
     """Every query is in exactly one group, under its window, and every window that has queries is there once."""
     found = [(q, w) for group in grouping.groups for w, members in group.members.items() for q in members]
     assert sorted(found) == sorted(registered.items(), key=lambda item: item[0])
@@ -123,7 +123,7 @@ def assert_books_agree(grouping: Grouping, registered: dict[str, TimeWindow]) ->
     assert len(everyone) == len(set(everyone))
 
 
-def after(steps: Sequence[TimeWindow | int], grouping: Grouping) -> Grouping:
+def after(steps: Sequence[TimeWindow | int], grouping: WindowGroups) -> WindowGroups:
     """The changes made."""
     for number, step in enumerate(steps):
         if isinstance(step, TimeWindow):
@@ -194,7 +194,7 @@ def test_a_cover_comes_with_as_many_windows_of_which_no_two_nest(pool: list[Time
 @pytest.mark.parametrize("suitability", Suitability)
 @given(steps=changes)
 def test_groups_stay_sound_whoever_joins_and_leaves(suitability: Suitability, steps: list[TimeWindow | int]) -> None:
-    grouping = Grouping(suitability)
+    grouping = WindowGroups(suitability)
     registered: dict[str, TimeWindow] = {}
     for number, step in enumerate(steps):
         if isinstance(step, TimeWindow):
@@ -218,7 +218,7 @@ def test_groups_that_were_built_at_once_stay_sound_too(
     partition: Callable[[Sequence[TimeWindow]], list[Grouped]], pool: list[TimeWindow], steps: list[TimeWindow | int]
 ) -> None:
     queries = {f"p{i}": window for i, window in enumerate(pool)}
-    grouping = Grouping.of(queries, partition)
+    grouping = WindowGroups.of(queries, partition)
     assert_books_agree(grouping, {q: canonical(w) for q, w in queries.items()})
     assert sorted(map(sorted, ([repr(w) for w in g] for g in grouped(grouping)))) == sorted(
         map(sorted, ([repr(w) for w in g] for g in partition(pool)))
@@ -233,7 +233,7 @@ def test_groups_that_were_built_at_once_stay_sound_too(
 def test_a_new_group_is_opened_only_where_no_group_can_take_the_window(
     steps: list[TimeWindow | int], window: TimeWindow
 ) -> None:
-    grouping = after(steps, Grouping())
+    grouping = after(steps, WindowGroups())
     before = grouped(grouping)
     numbers = {group.number for group in grouping.groups}
     embedding = grouping.embed("new", window)
@@ -243,7 +243,7 @@ def test_a_new_group_is_opened_only_where_no_group_can_take_the_window(
 
 @given(changes, windows)
 def test_whoever_steps_down_rides_on_the_window_that_came(steps: list[TimeWindow | int], window: TimeWindow) -> None:
-    grouping = after(steps, Grouping())
+    grouping = after(steps, WindowGroups())
     carriers = {w for group in grouping.groups for w in group.chain}
     embedding = grouping.embed("new", window)
     assert carriers - {w for group in grouping.groups for w in group.chain} == set(embedding.stepped_down)
@@ -253,7 +253,7 @@ def test_whoever_steps_down_rides_on_the_window_that_came(steps: list[TimeWindow
 
 @given(changes, st.integers(0, 1000))
 def test_a_revocation_says_who_takes_over(steps: list[TimeWindow | int], pick: int) -> None:
-    grouping = after(steps, Grouping())
+    grouping = after(steps, WindowGroups())
     if not grouping.queries:
         return
     query = list(grouping.queries)[pick % len(grouping.queries)]
@@ -279,13 +279,13 @@ def test_a_revocation_says_who_takes_over(steps: list[TimeWindow | int], pick: i
     assert all(rider in grouping.group_of(q).members for rider in riders for q in _queries_of(grouping, rider))
 
 
-def _queries_of(grouping: Grouping, window: TimeWindow) -> list[str]:
+def _queries_of(grouping: WindowGroups, window: TimeWindow) -> list[str]:
     return [query for query, own in grouping.queries.items() if own == window]
 
 
 @given(changes, st.lists(st.integers(-100, 100), min_size=1, max_size=10))
 def test_the_windows_due_are_those_whose_report_times_hold_tau(steps: list[TimeWindow | int], taus: list[int]) -> None:
-    grouping = after(steps, Grouping())
+    grouping = after(steps, WindowGroups())
     registered = set(grouping.queries.values())
     for tau in taus:
         found = due(grouping.groups, tau)
@@ -314,7 +314,7 @@ def test_the_timetable_has_the_report_times_of_the_windows_that_stay(
 
 @given(changes)
 def test_every_query_is_marked_once_in_the_drawing_of_its_group(steps: list[TimeWindow | int]) -> None:
-    grouping = after(steps, Grouping())
+    grouping = after(steps, WindowGroups())
     for query in grouping.queries:
         title, *bars, _ = draw(grouping.group_of(query), query).splitlines()
         assert title.startswith(f"group {grouping.group_of(query).number}: ")

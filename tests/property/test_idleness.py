@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from services.ingest.idle import Idleness
-from services.ingest.recovery import Key, Place
-from services.ingest.state import State
-from stairwise.platform import topics
-from stairwise.platform.lives import Life
-from stairwise.platform.plans import Catalogue
+from services.ingest.idle_partitions import Idleness
+from services.ingest.partition_state import PartitionState
+from services.ingest.recovery import CommittedPlace, Key
 from stairwise.schema import DAWN, Column, Instant, Stream, Type
 from stairwise.streams.idleness import GRACE
 from stairwise.streams.sequence import Position
+from stairwise.wire import topics
+from stairwise.wire.incarnations import Incarnation
+from stairwise.wire.plans import PlanCatalogue
 
 COLUMNS = (Column("ts", Type.TIMESTAMP),)
 EVERY = 0.2
@@ -42,8 +42,8 @@ class SimulatedLane:
     """A partition as an instance takes it."""
 
     log: list[Row]
-    life: Life
-    state: State
+    incarnation: Incarnation
+    state: PartitionState
     next_offset: int
     on_taken: Callable[[Instant], None]
     on_late: Callable[[Row, Instant], None]
@@ -51,7 +51,7 @@ class SimulatedLane:
 
     @property
     def watermark(self) -> Instant:
-        return self.state.position.watermark(self.life.stream.lateness)
+        return self.state.position.watermark(self.incarnation.stream.lateness)
 
     def has_read(self, end: int) -> bool:
         return self.next_offset >= end
@@ -90,7 +90,7 @@ class IdlenessModel(RuleBasedStateMachine):
         self.now = 100.0
         self.event_time = 1_000
         self.logs: dict[Key, list[Row]] = {(topics.incoming("s"), p): [] for p in range(partitions)}
-        self.committed: dict[Key, Place] = {}
+        self.committed: dict[Key, CommittedPlace] = {}
         self.taken_at: dict[Instant, float] = {}
         """By watermark, when the row behind it was first taken; times are never used twice."""
         self.interruptions: list[Callable[[], None]] = []
@@ -103,9 +103,9 @@ class IdlenessModel(RuleBasedStateMachine):
 
     # ── what instances ask ──────────────────────────────────────────────────────────────────────────────
 
-    def _committed(self, keys: Collection[Key]) -> Mapping[Key, Place]:
+    def _committed(self, keys: Collection[Key]) -> Mapping[Key, CommittedPlace]:
         self._interrupt()
-        found = {key: self.committed.get(key, Place(0, None)) for key in keys}
+        found = {key: self.committed.get(key, CommittedPlace(0, None)) for key in keys}
         self._interrupt()
         return found
 
@@ -130,13 +130,13 @@ class IdlenessModel(RuleBasedStateMachine):
         return list(self.logs)[number % len(self.logs)]
 
     def _open(self, instance: Instance, key: Key) -> None:
-        place = self.committed.get(key, Place(0, None))
-        state = place.state or State(self.stream.incarnation)
-        life = Life(self.stream, 1)
-        instance.lanes[key] = SimulatedLane(self.logs[key], life, state, place.offset, self._taken, self._late)
+        place = self.committed.get(key, CommittedPlace(0, None))
+        state = place.state or PartitionState(self.stream.incarnation)
+        incarnation = Incarnation(self.stream, 1)
+        instance.lanes[key] = SimulatedLane(self.logs[key], incarnation, state, place.offset, self._taken, self._late)
 
     def _commit(self, instance: Instance) -> None:
-        self.committed |= {key: Place(lane.next_offset, lane.state) for key, lane in instance.lanes.items()}
+        self.committed |= {key: CommittedPlace(lane.next_offset, lane.state) for key, lane in instance.lanes.items()}
 
     def _taken(self, watermark: Instant) -> None:
         self.taken_at.setdefault(watermark, self.now)
@@ -148,7 +148,7 @@ class IdlenessModel(RuleBasedStateMachine):
     def _look(self, instance: Instance) -> None:
         assert instance.idleness is not None
         instance.looked_at = self.now
-        for key, watermark in instance.idleness.watermarks(instance.lanes, Catalogue(), self.now).items():
+        for key, watermark in instance.idleness.watermarks(instance.lanes, PlanCatalogue(), self.now).items():
             lane = instance.lanes[key]
             lane.state = replace(lane.state, position=lane.state.position.raised(watermark))
 

@@ -11,20 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Select
 from stairwise.errors import StairwiseError
 from stairwise.lookups.answer import put_in_order
-from stairwise.lookups.gather import least_watermark, look_up, look_up_each
-from stairwise.lookups.parts import OutOfReachError, aligned
-from stairwise.lookups.past import Past, Retain
+from stairwise.lookups.gather import look_up, look_up_each
+from stairwise.lookups.partition_history import PartitionHistory, Retain
+from stairwise.lookups.partition_parts import OutOfReachError, aligned
 from stairwise.lookups.statement import Lookup, read_lookup
-from stairwise.operators.lines import _plain
+from stairwise.reports.lines import _plain
 from stairwise.schema import DAWN, Column, Stream, Type
-from stairwise.windows.spec import RowsWindow
-from tests.oracle.relations import View, answer
-from tests.oracle.rows import OracleRow
-from tests.oracle.values import to_json
-from tests.oracle.windows import Moment
+from tests.oracle import OracleRow, answer
 
 COLUMNS = (
     Column("ts", Type.TIMESTAMP, nullable=False),
@@ -33,6 +28,8 @@ COLUMNS = (
     Column("x", Type.DOUBLE),
 )
 STREAM = Stream("s", COLUMNS, timestamp_by="ts", lateness=3)
+AT_EVERY_INSTANT = "CREATE STREAM s (ts TIMESTAMP, k STRING, n BIGINT, x DOUBLE) TIMESTAMP BY ts GRANULE 1 MILLISECOND"
+"""As the oracle reads it: a lookup may be asked for any instant, so its window has a state at each."""
 FOREVER = Retain(2**60, 2**60)
 
 SELECTS = [
@@ -88,10 +85,10 @@ class Held:
 
     def __init__(self, history: History, retain: Retain = FOREVER) -> None:
         self.stream = replace(STREAM, partitions=history.partitions)
-        self.pasts = {number: Past(self.stream, number, retain) for number in range(history.partitions)}
+        self.histories = {number: PartitionHistory(self.stream, number, retain) for number in range(history.partitions)}
         self.rows: list[OracleRow] = []
-        self._highest = dict.fromkeys(self.pasts, -(10**6))
-        self._sequence = dict.fromkeys(self.pasts, 0)
+        self._highest = dict.fromkeys(self.histories, -(10**6))
+        self._sequence = dict.fromkeys(self.histories, 0)
 
     def take(self, partition: int, rows: list[tuple[Any, ...]]) -> None:
         for row in rows:
@@ -100,25 +97,18 @@ class Held:
         self._highest[partition] = max([self._highest[partition], *(row[0] for row in rows)])
         columns = [pa.array([row[i] for row in rows], c.type.arrow) for i, c in enumerate(COLUMNS)]
         batch = pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema)
-        self.pasts[partition].take(batch, self._highest[partition] - STREAM.lateness - 1)
+        self.histories[partition].take(batch, self._highest[partition] - STREAM.lateness - 1)
 
     def read(self, text: str) -> Lookup:
         return read_lookup(text, {"s": self.stream})
 
-    def expected(self, lookup: Lookup, at: int) -> list[dict[str, Any]]:
+    @property
+    def watermark(self) -> int:
+        return min(history.watermark for history in self.histories.values())
+
+    def expected(self, text: str, at: int) -> list[dict[str, Any]]:
         """The oracle's answer at an instant."""
-        past = sorted((row for row in self.rows if row.ts <= at), key=lambda row: row.order)
-        found = answer(at_every_instant(lookup.select), View({"s": past}, Moment(at), -(10**7)))
-        names = [output.name for output in lookup.select.outputs]
-        return [dict(zip(names, map(to_json, row.values), strict=True)) for row in found]
-
-
-def at_every_instant(select: Select) -> Select:
-    """The same with a window that reports at every instant, as a lookup may be asked for any."""
-    (source,) = select.inputs
-    by_rows = isinstance(source.window, RowsWindow)
-    slide = {"row_slide": None, "time_slide": 1} if by_rows else {"slide": 1}
-    return replace(select, inputs=(replace(source, window=replace(source.window, **slide)),))  # type: ignore[type-var]
+        return answer(f"{AT_EVERY_INSTANT}; {text}", {"s": self.rows}, at)
 
 
 def as_dicts(rows: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -142,10 +132,10 @@ def test_an_answer_is_the_oracles_at_its_watermark(history: History, data: st.Da
     lookups = [held.read(text) for text in data.draw(st.lists(statements(), min_size=1, max_size=2))]
     for partition, rows in history.batches:
         held.take(partition, rows)
-        at = least_watermark(held.pasts.values()) - data.draw(st.sampled_from([0, 0, 3]))
-        expected = [held.expected(lookup, at) for lookup in lookups]
-        for lookup, rows in zip(lookups * 2, expected * 2, strict=True):  # the second time from a shelf, if it can
-            assert as_dicts(look_up(lookup, at, held.pasts)) == rows, lookup.text
+        at = held.watermark - data.draw(st.sampled_from([0, 0, 3]))
+        expected = [held.expected(lookup.text, at) for lookup in lookups]
+        for lookup, rows in zip(lookups * 2, expected * 2, strict=True):  # the second time from an index, if it can
+            assert as_dicts(look_up(lookup, at, held.histories)) == rows, lookup.text
 
 
 def test_a_filter_counts_what_every_partition_has_also_when_one_makes_its_structure_halfway() -> None:
@@ -156,17 +146,10 @@ def test_a_filter_counts_what_every_partition_has_also_when_one_makes_its_struct
         for batch in rows:
             held.take(partition, batch)
             held.take(partition, [(batch[-1][0] + 50, None, None, None)])
-    at = least_watermark(held.pasts.values())
+    at = held.watermark
     lookup = held.read("SELECT k, COUNT(*) FROM s [FROM 90] GROUP BY k HAVING COUNT(*) > 15")
     for _ in range(6):
-        assert as_dicts(look_up(lookup, at, held.pasts)) == held.expected(lookup, at) != []
-
-
-def with_range(lookup: Lookup, length: int) -> Lookup:
-    """The same over another range."""
-    window = replace(lookup.ranged(), range=length)
-    inputs = (replace(lookup.select.inputs[0], window=window),)
-    return replace(lookup, window=window, select=replace(lookup.select, inputs=inputs))
+        assert as_dicts(look_up(lookup, at, held.histories)) == held.expected(lookup.text, at) != []
 
 
 @given(history=histories(), data=st.data())
@@ -180,12 +163,12 @@ def test_keys_that_are_asked_one_by_one_are_answered_in_their_order(history: His
     each = None if ranges is None else np.array(ranges)
     for partition, batch in history.batches:
         held.take(partition, batch)
-        at, pasts = least_watermark(held.pasts.values()), list(held.pasts.values())
-        found = as_dicts(look_up_each(lookup, at, pasts, keys, each))
-        apart = [aligned([past], lookup, at, keys, each).partials(lookup.needs) for past in pasts]
+        at, histories = held.watermark, list(held.histories.values())
+        found = as_dicts(look_up_each(lookup, at, histories, keys, each))
+        apart = [aligned([kept], lookup, at, keys, each).partials(lookup.needs) for kept in histories]
         assert as_dicts(put_in_order(lookup, at, keys, apart)) == found
         for key, length, row in zip(asked, ranges or [20] * len(asked), found, strict=True):
-            rows = {r["k"]: r for r in held.expected(with_range(lookup, length), at)}
+            rows = {r["k"]: r for r in held.expected(lookup.text.replace("[RANGE 20 ms]", f"[RANGE {length} ms]"), at)}
             nothing = {"k": key, "c": 0, "s": None} | ({"m": None} if best else {})
             assert row == rows.get(key, nothing)
 
@@ -196,28 +179,28 @@ def test_what_is_no_longer_kept_is_an_error_and_never_a_wrong_answer(history: Hi
     lookup = held.read(text)
     for partition, rows in history.batches:
         held.take(partition, rows)
-        at = least_watermark(held.pasts.values())
+        at = held.watermark
         try:
-            found = as_dicts(look_up(lookup, at, held.pasts))
+            found = as_dicts(look_up(lookup, at, held.histories))
         except OutOfReachError:
-            assert any(past.horizon > DAWN for past in held.pasts.values())
+            assert any(kept.horizon > DAWN for kept in held.histories.values())
             continue
-        assert found == held.expected(lookup, at)
+        assert found == held.expected(lookup.text, at)
 
 
 def test_memory_is_bounded_by_bytes_too() -> None:
     stream = replace(STREAM, partitions=1)
-    past = Past(stream, 0, Retain(2**60, 200_000))
+    kept = PartitionHistory(stream, 0, Retain(2**60, 200_000))
     lookup = read_lookup("SELECT k, SUM(n) FROM s [RANGE 50 ms] GROUP BY k", {"s": stream})
     for start in range(0, 200_000, 1000):
         times = np.arange(start, start + 1000)
         columns = [pa.array(times), pa.array(["k"] * 1000), pa.array(times), pa.array(times * 0.5)]
-        past.take(pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema), start + 999)
-        assert past.size_bytes <= 200_000 + 64_000
-        assert as_dicts(look_up(lookup, start + 999, {0: past})) == [
+        kept.take(pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema), start + 999)
+        assert kept.size_bytes <= 200_000 + 64_000
+        assert as_dicts(look_up(lookup, start + 999, {0: kept})) == [
             {"k": "k", "SUM(n)": sum(range(start + 950, start + 1000))}
         ]
-    assert past.horizon > 0
+    assert kept.horizon > 0
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.lookups import extreme_filter
-from stairwise.lookups.count_filter import CountFilter
-from stairwise.lookups.extreme_filter import ExtremeFilter
-from stairwise.lookups.levels import level_for
-from stairwise.lookups.substreams import Substreams
-from stairwise.lookups.sum_filter import SumFilter
+from stairwise.structures import extreme_filter
+from stairwise.structures.count_filter import CountFilter
+from stairwise.structures.extreme_filter import ExtremeFilter
+from stairwise.structures.index_levels import level_for
+from stairwise.structures.substreams import Substreams
+from stairwise.structures.sum_filter import SumFilter
 
 Row = tuple[int, int, float]
 """Key, time, value."""

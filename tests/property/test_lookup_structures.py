@@ -15,14 +15,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stairwise.lookups import extreme_intervals
-from stairwise.lookups.base_intervals import BaseIntervals
-from stairwise.lookups.contract import Arrivals, Intervals
-from stairwise.lookups.extreme_intervals import ExtremeIntervals
-from stairwise.lookups.landmark_intervals import LandmarkIntervals
-from stairwise.lookups.quantile_intervals import NULL, QuantileIntervals
-from stairwise.lookups.running_intervals import Column, RunningIntervals
-from stairwise.lookups.substreams import Substreams
+from bench.quantile_intervals import NULL, QuantileIntervals
+from stairwise.structures import extreme_intervals
+from stairwise.structures.base_intervals import BaseIntervals
+from stairwise.structures.contract import Arrivals, Intervals
+from stairwise.structures.extreme_intervals import ExtremeIntervals
+from stairwise.structures.landmark_intervals import LandmarkIntervals
+from stairwise.structures.running_intervals import RunningIntervals, Summand
+from stairwise.structures.substreams import Substreams
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Sums:
     structure: RunningIntervals = field(default_factory=RunningIntervals)
 
     def update(self, arrivals: Arrivals, values: np.ndarray) -> None:
-        self.structure.update(arrivals, {Column(0): values})
+        self.structure.update(arrivals, {Summand(0): values})
 
     def answers(self, intervals: Intervals) -> list[Any]:
-        return self.structure.lookup(intervals).get(Column(0), np.zeros(len(intervals), np.int64)).tolist()
+        return self.structure.lookup(intervals).get(Summand(0), np.zeros(len(intervals), np.int64)).tolist()
 
     def expected(self, values: list[int]) -> Any:
         return sum(values)
@@ -201,7 +201,7 @@ def test_memory_stays_bounded_while_rows_come_and_go(keys: int) -> None:
     sizes = []
     for batch in range(200):
         times = np.arange(batch * 1000, batch * 1000 + 1000)
-        running.update(substreams.add(chance.integers(0, keys, 1000), times, keys), {Column(0): times})
+        running.update(substreams.add(chance.integers(0, keys, 1000), times, keys), {Summand(0): times})
         substreams.forget(int(times[-1]) - 5000)
         sizes.append(substreams.size_bytes)
     assert max(sizes[100:]) <= 32 * 16 * 5000

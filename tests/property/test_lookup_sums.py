@@ -17,9 +17,9 @@ from stairwise.aggregates.doubles import DoubleSum
 from stairwise.aggregates.limbs import exact
 from stairwise.aggregates.moments import Variance
 from stairwise.aggregates.sums import IntegerSum
-from stairwise.lookups.running_intervals import Column, RunningIntervals
-from stairwise.lookups.substreams import Substreams
-from stairwise.lookups.sums import columns_of, partial_columns
+from stairwise.structures.running_intervals import RunningIntervals, Summand
+from stairwise.structures.substreams import Substreams
+from stairwise.structures.summands import columns_of, partial_columns
 
 DOUBLES = st.none() | st.floats() | st.sampled_from([1e308, -1e308, 1e16, 0.1, 5e-324, 1.0])
 INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
@@ -33,7 +33,7 @@ CASES: list[tuple[Algebra, pa.DataType, st.SearchStrategy[Any]]] = [
 ]
 
 
-def partial_of(algebra: Algebra, rows: np.ndarray, sums: dict[Column, np.ndarray]) -> pa.RecordBatch:
+def partial_of(algebra: Algebra, rows: np.ndarray, sums: dict[Summand, np.ndarray]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(partial_columns(algebra.family, rows, sums), schema=algebra.state)
 
 

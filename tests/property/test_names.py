@@ -19,16 +19,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stairwise.algebra.spelling import spell_stream
 from stairwise.client.publisher import _key_reader
-from stairwise.cql.explain import explain
 from stairwise.cql.script import Catalogue
-from stairwise.cql.spelling import spell_stream
 from stairwise.local.driver import run_files
 from stairwise.local.output import CsvOutput, JsonOutput
-from stairwise.platform.schemas import stream_from_proto, stream_to_proto
+from stairwise.plan.explain import explain
 from stairwise.schema import TIME_COLUMN, Stream, Type, quoted
-from stairwise.streams.codes import Code
 from stairwise.streams.messages import ENOUGH_OBJECTS, MessageDecoder
+from stairwise.streams.reason_codes import Code
+from stairwise.wire.schemas import stream_from_proto, stream_to_proto
 
 HOSTILE = [
     '"',
@@ -172,7 +172,7 @@ def test_the_same_lines_come_out_whatever_the_columns_are_called(
     again.execute(spell_stream(stream))
     assert again.streams["s"] == stream
     for query in catalogue.queries.values():
-        assert explain(query)
+        assert explain(query, {})
 
 
 def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,8 @@
     ...
 
 Rows are random, but the same in every run. One in so many pairs of windows is looked at, others from one operator to
-the next; ``make test-long`` looks at all of them.
+the next; ``make test-long`` looks at all of them. Every driver is looked at: the local engine, and shards that start
+again from their stores on the way.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from __future__ import annotations
 import os
 import random
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from stairwise.cql.script import Catalogue
 from stairwise.errors import StatementError
-from tests.oracle.script import run
+from tests.oracle import run
+from tests.shard_lines import place_in, shard_lines
 from tests.unit.local.lines import engine_lines
 
 STREAMS = "".join(
@@ -80,14 +83,40 @@ BINARY = {
     "union": "SELECT k, x FROM s {0} UNION ALL SELECT k, x FROM t {1} WHERE x > 0",
     "except": "SELECT k FROM s {0} EXCEPT SELECT k FROM t {1}",
     "except of distinct": "SELECT DISTINCT k FROM s {0} EXCEPT SELECT k FROM t {1} WHERE x > 0",
+    "union of groups": "SELECT k, SUM(x) AS y FROM s {0} GROUP BY k UNION ALL SELECT MAX(k), COUNT(*) FROM t {1}",
+    "except of joins": "SELECT a.k FROM s {0} a JOIN t {1} b ON a.k = b.k EXCEPT SELECT DISTINCT k FROM u {1}",
+    "union of groups of joins": "SELECT a.k, COUNT(*) AS y FROM s {0} a JOIN t {1} b ON a.k = b.k GROUP BY a.k"
+    " UNION ALL SELECT k, MEDIAN(x) FROM u {0} GROUP BY k",
+    "slopes": "SELECT REGR_INTERCEPT(x) AS y FROM s {0} EXCEPT SELECT REGR_SLOPE(x) FROM t {1}",
     "union of except": "SELECT k FROM s {0} EXCEPT SELECT k FROM t {1} UNION ALL SELECT k FROM u {0}",
 }
 EMITS = ("RSTREAM", "ISTREAM", "DSTREAM", "CHANGES")
 EVERY = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 16
 
 
-def answered(select: str, seed: str) -> bool:
-    """Does the engine give the oracle's lines? False where the statement says what is wrong with it."""
+Lines = list[dict[str, Any]]
+Messages = dict[str, list[dict[str, Any]]]
+
+
+def on_the_local_engine(script: str, messages: Messages, chance: random.Random) -> tuple[Lines, Lines]:
+    """Its lines, and those that the oracle has."""
+    remake, sharing = chance.random() < 0.5, chance.random() < 0.7
+    lines = engine_lines(script, messages, chance=chance, remake=remake, sharing=sharing)
+    return lines, run(script, messages)
+
+
+def on_shards(script: str, messages: Messages, chance: random.Random) -> tuple[Lines, Lines]:
+    partitions, shards = chance.choice((1, 2, 3)), chance.choice((1, 3))
+    lines = shard_lines(script, messages, chance=chance, partitions=partitions, shards=shards)
+    return lines, run(script, messages, place=place_in(partitions))
+
+
+Driver = Callable[[str, Messages, random.Random], tuple[Lines, Lines]]
+DRIVERS: dict[str, Driver] = {"local": on_the_local_engine, "shards": on_shards}
+
+
+def answered(select: str, seed: str, driver: str) -> bool:
+    """Does a driver give the oracle's lines? False where the statement says what is wrong with it."""
     chance = random.Random(zlib.crc32(seed.encode()))
     script = f"{STREAMS}{TABLES}{select} EMIT {chance.choice(EMITS)};"
     error = refusal(script)
@@ -97,9 +126,8 @@ def answered(select: str, seed: str) -> bool:
         assert error.hint, f"{select}: {error}"
         return False
     messages = {name: drawn(chance, 14 if name in "stu" else 5, nulls=name in "stu") for name in "sturn"}
-    remake, sharing = chance.random() < 0.5, chance.random() < 0.7
-    lines = engine_lines(script, messages, chance=chance, remake=remake, sharing=sharing)
-    assert lines == run(script, messages), select
+    lines, expected = DRIVERS[driver](script, messages, chance)
+    assert lines == expected, script
     return True
 
 
@@ -121,18 +149,20 @@ def drawn(chance: random.Random, count: int, *, nulls: bool) -> list[dict[str, A
     ]
 
 
+@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("operator", UNARY)
-def test_operators_over_one_window(operator: str) -> None:
+def test_operators_over_one_window(operator: str, driver: str) -> None:
     for name, window in WINDOWS.items():
-        answered(UNARY[operator].format(window), f"{operator} {name}")
+        answered(UNARY[operator].format(window), f"{operator} {name}", driver)
 
 
+@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("operator", BINARY)
-def test_operators_over_two_windows(operator: str) -> None:
+def test_operators_over_two_windows(operator: str, driver: str) -> None:
     pairs = [(first, second) for first in WINDOWS for second in WINDOWS]
     turn = zlib.crc32(operator.encode()) % EVERY
     found = [
-        answered(BINARY[operator].format(WINDOWS[first], WINDOWS[second]), f"{operator} {first} {second}")
+        answered(BINARY[operator].format(WINDOWS[first], WINDOWS[second]), f"{operator} {first} {second}", driver)
         for first, second in pairs[turn::EVERY]
     ]
     assert any(found)

@@ -16,26 +16,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.operators import pacing
-from services.operators.shard import Outgoing, Shard
+from services.operators.shard import Shard, ShardReport
 from services.operators.stage1 import parcels_of, runs
 from services.results.assembly import END, Position
 from services.results.journal import FIRST, Journal
-from services.results.message import Message
-from services.results.own import OwnFeed
-from services.results.runs import AloneFeed
-from stairwise.operators import quiet
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.store import MemoryStore
-from stairwise.platform.plans import PlanLog, Registered
-from stairwise.platform.reports import LifeRecord, Mark, encode_report
+from services.results.query_feed import QueryFeed
+from services.results.report_message import ReportMessage
+from services.results.run_unroller import AloneFeed
+from stairwise.reports import runs as quiet
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK
+from stairwise.state.store import MemoryStore
 from stairwise.windows.schedule import Grid, count_due, grid_blocks
+from stairwise.wire.plans import PlanLog, Registered
+from stairwise.wire.reports import LifeRecord, Mark, encode_report
 from tests.oracle import evaluate
-from tests.oracle.script import run as oracle_lines
-from tests.plans import plan_log
+from tests.oracle import run as oracle_lines
+from tests.plans import as_script, plan_log
 from tests.property.generate import LEAPS, Case, cases
 from tests.property.test_shard import (
+    DECLARED,
     DROPPED,
     FEWER,
     PARTITIONS,
@@ -47,14 +48,14 @@ from tests.property.test_shard import (
 )
 from tests.unit.local.lines import engine_lines
 from tests.unit.results.small_reports import ListedHistory, Topic, feed_over, released
-from tests.unit.results.test_results_own import Known
+from tests.unit.results.test_query_feed import Known
 
 MORE = (
     "CREATE QUERY landmark AS SELECT k, COUNT(*) AS n FROM s [FROM 0 SLIDE 3 SECONDS] GROUP BY k EMIT CHANGES;"
     "CREATE QUERY bounded AS SELECT COUNT(*) AS n, SUM(v) AS t FROM s [FROM 10000 UNTIL 90000 SLIDE 2 SECONDS];"
     "CREATE QUERY slope AS SELECT REGR_INTERCEPT(v) AS i FROM s [FROM 0 SLIDE 5 SECONDS];"
     "CREATE QUERY newest AS SELECT k, v FROM s [PARTITION BY k ROWS 1 SLIDE 3 SECONDS] EMIT RSTREAM;"
-    "CREATE QUERY both AS SELECT k FROM s [RANGE 6 SECONDS SLIDE 2 SECONDS] EXCEPT"
+    "CREATE QUERY either AS SELECT k FROM s [RANGE 6 SECONDS SLIDE 2 SECONDS] EXCEPT"
     " SELECT k FROM s [RANGE 9 SECONDS SLIDE 3 SECONDS LAG 4 SECONDS];"
     "CREATE QUERY levels AS SELECT COUNT(*) AS n FROM s [RANGES 24 SECONDS, 6 SECONDS SLIDES 12 SECONDS, 3 SECONDS]"
     " EMIT CHANGES;"
@@ -109,7 +110,7 @@ def test_subscribers_see_the_oracles_lines_through_runs(written: list[Written], 
             horizon = lives[registered.identity].horizon
         dropped = DROPPED.get(registered.identity)
         until = DUSK if dropped is None else min(first_watermark(queue, dropped) for queue in queues)
-        told = evaluate(registered.query, rows, after=after, horizon=horizon)
+        told = evaluate(as_script(DECLARED, registered.query), rows, after=after, horizon=horizon)
         expected = [line for line in told if line["time"] <= until]
         feed = feed_of(registered, messages, lives)
         assert read(feed, registered) == expected
@@ -117,17 +118,17 @@ def test_subscribers_see_the_oracles_lines_through_runs(written: list[Written], 
         assert read(feed, registered, middle) == [line for line in expected if line["time"] >= middle[0]]
 
 
-def publish(messages: Sequence[Any], shards: int, chance: Any) -> tuple[list[Message], dict[str, LifeRecord]]:
+def publish(messages: Sequence[Any], shards: int, chance: Any) -> tuple[list[ReportMessage], dict[str, LifeRecord]]:
     """What the shards write, in micro-batches that are cut by chance, some of them written twice."""
-    topic: list[Message] = []
+    topic: list[ReportMessage] = []
     lives: dict[str, LifeRecord] = {}
     stores = [MemoryStore() for _ in range(shards)]
     taken: list[Any] = []
 
-    def write(outgoing: Sequence[Outgoing]) -> None:
+    def write(outgoing: Sequence[ShardReport]) -> None:
         for out in outgoing:
             value = b"" if out.report is None else encode_report(out.report)
-            topic.append(Message(out.headers, value, len(topic)))
+            topic.append(ReportMessage(out.headers, value, len(topic)))
             lives.update(out.lives)
 
     for i, message in enumerate(messages):
@@ -150,15 +151,17 @@ def publish(messages: Sequence[Any], shards: int, chance: Any) -> tuple[list[Mes
     return topic, lives
 
 
-def feed_of(registered: Registered, messages: Sequence[Message], lives: dict[str, LifeRecord]) -> AloneFeed | OwnFeed:
+def feed_of(
+    registered: Registered, messages: Sequence[ReportMessage], lives: dict[str, LifeRecord]
+) -> AloneFeed | QueryFeed:
     known, journal = Known(PLANS, lives), Journal()
     mine = [replace(m, offset=i) for i, m in enumerate(messages) if m.headers.signature == registered.signature]
     journal.extend(released(mine))
     feed = feed_over(journal, ListedHistory(Topic(registered)), registered.signature)
-    return AloneFeed(feed, registered.query) if registered.shared is None else OwnFeed(feed, registered, known, known)
+    return AloneFeed(feed, registered.query) if registered.shared is None else QueryFeed(feed, registered, known, known)
 
 
-def read(feed: AloneFeed | OwnFeed, registered: Registered, at: Position = FIRST) -> list[dict[str, Any]]:
+def read(feed: AloneFeed | QueryFeed, registered: Registered, at: Position = FIRST) -> list[dict[str, Any]]:
     """The lines from a position on, as one who has seen all before it gets them."""
 
     async def lines() -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.operators import pages, segments
+from services.operators import segments, spark_pages
 from tests.committed import State
 
 Change = tuple[bytes, bytes | None]
@@ -21,10 +21,10 @@ Change = tuple[bytes, bytes | None]
 def _small() -> Iterator[None]:
     """Everything happens at sizes that are soon reached, and no disk is waited for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "LARGE", 6)
-        patch.setattr(pages, "TINY", 2)
-        patch.setattr(pages, "ROW_BYTES", 5)
-        patch.setattr(pages, "TOGETHER", 2)
+        patch.setattr(spark_pages, "LARGE", 6)
+        patch.setattr(spark_pages, "TINY", 2)
+        patch.setattr(spark_pages, "ROW_BYTES", 5)
+        patch.setattr(spark_pages, "TOGETHER", 2)
         patch.setattr(segments, "RETAINED", 2)
         patch.setattr(segments, "MANY", 4)
         patch.setattr(segments, "TOGETHER", 2)
@@ -74,7 +74,7 @@ def _assert_all_garbage_goes(state: State) -> None:
         state.save(store)
         store.collect()
     in_rows = [page for page, is_extent in state.versions[-1][0].rows.values() if not is_extent]
-    assert all(len(page) < pages.LARGE for page in in_rows)
-    assert sum(len(page) for page in in_rows if len(page) >= pages.TINY) <= pages.ROW_BYTES
+    assert all(len(page) < spark_pages.LARGE for page in in_rows)
+    assert sum(len(page) for page in in_rows if len(page) >= spark_pages.TINY) <= spark_pages.ROW_BYTES
     live = sum(len(page) for _, page in store.scan(b"")) - sum(map(len, in_rows))
     assert live <= sum(file.stat().st_size for file in state.files()) <= 2 * live

@@ -16,28 +16,32 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from services.operators import pages
+from services.operators import spark_pages
 from services.operators.parcel import Parcel
-from services.operators.shard import Outgoing, Shard
-from services.operators.stage1 import Message, parcels_of, runs
-from stairwise.operators.contract import Report
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.store import MemoryStore, Store
-from stairwise.platform.batches import BatchHeaders, decode_rows, encode_rows
-from stairwise.platform.reports import LifeRecord
+from services.operators.shard import Shard, ShardReport
+from services.operators.stage1 import SequencedMessage, parcels_of, runs
+from stairwise.changes import changing_groups, copies
+from stairwise.distinct import appearances
+from stairwise.flow import kept_rows
+from stairwise.join import moving_join
+from stairwise.plan.published import block_of, taking_of
+from stairwise.reports import standing_answer
+from stairwise.reports.contract import Life, Report
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK, Stream
-from stairwise.sharing import appearances
-from stairwise.sharing.due import Life
-from stairwise.sharing.published import block_of, taking_of
+from stairwise.state.store import MemoryStore, Store
 from stairwise.streams.sequence import Position, sequence
+from stairwise.wire.batches import BatchHeaders, decode_rows, encode_rows
+from stairwise.wire.reports import LifeRecord
 from tests.committed import State
 from tests.oracle import OracleRow, evaluate
-from tests.plans import plan_log
+from tests.plans import as_script, plan_log
 
 PARTITIONS = 3
+DECLARED = "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts"
 SCRIPTS = (
-    f"CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
+    f"{DECLARED} LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
     "CREATE QUERY a AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 10 SECONDS SLIDE 5 SECONDS] GROUP BY k",
     "CREATE QUERY b AS SELECT COUNT(*) AS n, MAX(v) AS most FROM s [TUMBLE 4 SECONDS];"
     "CREATE QUERY distinct_k AS SELECT DISTINCT k FROM s [RANGE 9 SECONDS SLIDE 3 SECONDS];"
@@ -45,19 +49,36 @@ SCRIPTS = (
     "CREATE QUERY pairs AS SELECT x.k, x.v, y.v AS w "
     " FROM s [RANGE 4 SECONDS] x JOIN s [TUMBLE 3 SECONDS] y ON x.k = y.k;"
     "CREATE QUERY last_rows AS SELECT k, v FROM s [ROWS 3 SLIDE 4 SECONDS];"
-    "CREATE QUERY counted AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 4 SLIDE 2]",
-    "DROP QUERY a; ALTER STREAM s SET LATENESS 9 SECONDS",
+    "CREATE QUERY counted AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 4 SLIDE 2];"
+    "CREATE QUERY moves AS SELECT k, v FROM s [RANGE 12 SECONDS SLIDE 3 SECONDS LAG 1 SECOND] EMIT CHANGES;"
+    "CREATE QUERY last_of_each AS SELECT k, v FROM s [PARTITION BY k ROWS 2 SLIDE 4 SECONDS] WHERE v > -3 EMIT CHANGES;"
+    "CREATE QUERY beyond AS SELECT k FROM s [RANGE 9 SECONDS SLIDE 3 SECONDS] EXCEPT"
+    " SELECT k FROM s [ROWS 3 SLIDE 5 SECONDS] WHERE v > 0 EMIT CHANGES",
+    "DROP QUERY a; ALTER STREAM s SET LATENESS 9 SECONDS;"
+    "CREATE QUERY paired AS SELECT x.k, COUNT(*) AS n, SUM(y.v) AS total FROM s [RANGE 8 SECONDS SLIDE 2 SECONDS] x"
+    " JOIN s [RANGE 6 SECONDS SLIDE 3 SECONDS] y ON x.k = y.k GROUP BY x.k HAVING COUNT(*) > 1 EMIT CHANGES;"
+    "CREATE QUERY paired_values AS SELECT DISTINCT x.v FROM s [RANGE 8 SECONDS SLIDE 2 SECONDS] x"
+    " JOIN s [RANGE 6 SECONDS SLIDE 3 SECONDS] y ON x.k = y.k EMIT ISTREAM",
     "CREATE QUERY a AS SELECT k, MIN(v) AS least FROM s [TUMBLE 7 SECONDS] GROUP BY k;"
     "CREATE QUERY wide AS SELECT COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS];"
     "CREATE QUERY pairs_close AS SELECT x.k, y.v AS w, x.v"
     " FROM s [RANGE 2 SECONDS SLIDE 2 SECONDS] x JOIN s [RANGE 5 SECONDS SLIDE 3 SECONDS] y ON y.k = x.k EMIT RSTREAM;"
     "CREATE QUERY pairs_wide AS SELECT x.v * y.v AS w, x.k"
     " FROM s [RANGE 20 SECONDS SLIDE 4 SECONDS] x JOIN s [RANGE 9 SECONDS LAG 2 SECONDS] y ON x.k = y.k;"
+    "CREATE QUERY counted_rows AS SELECT k, v FROM s [ROWS 5 SLIDE 3] WHERE v > -3 EMIT CHANGES;"
+    "CREATE QUERY counted_groups AS SELECT k, MAX(v) AS most FROM s [ROWS 6 SLIDE 2] GROUP BY k EMIT ISTREAM;"
+    "CREATE QUERY counted_values AS SELECT DISTINCT k FROM s [ROWS 3 SLIDE 1] EMIT DSTREAM;"
+    "CREATE QUERY last_groups AS SELECT k, COUNT(*) AS n, FIRST(v) AS first FROM s [ROWS 7 SLIDE 4 SECONDS]"
+    " GROUP BY k EMIT CHANGES;"
+    "CREATE QUERY last_pairs AS SELECT x.k, COUNT(*) AS n FROM s [PARTITION BY k ROWS 2 SLIDE 3 SECONDS] x"
+    " JOIN s [RANGE 7 SECONDS SLIDE 2 SECONDS] y ON x.k = y.k GROUP BY x.k EMIT CHANGES;"
     "CREATE QUERY distinct_changes AS SELECT DISTINCT k FROM s [RANGE 5 SECONDS SLIDE 2 SECONDS] EMIT CHANGES;"
     "CREATE QUERY distinct_wide AS SELECT DISTINCT k FROM s [RANGE 30 SECONDS SLIDE 5 SECONDS] EMIT DSTREAM;"
     "CREATE QUERY distinct_two AS SELECT DISTINCT v > 0 AS p, k FROM s [RANGE 3 SECONDS SLIDE 4 SECONDS LAG 2 SECONDS]",
     "CREATE QUERY fine AS SELECT k, COUNT(*) AS n FROM s [RANGE 14 SECONDS SLIDE 7 SECONDS] GROUP BY k EMIT CHANGES;"
     "CREATE QUERY odd AS SELECT AVG(v) AS mean FROM s [RANGE 5 SECONDS SLIDE 3 SECONDS]; DROP QUERY b;"
+    "DROP QUERY moves; CREATE QUERY both AS SELECT k, v FROM s [TUMBLE 5 SECONDS] UNION ALL"
+    " SELECT DISTINCT k, v FROM s [PARTITION BY k ROWS 1 SLIDE 2 SECONDS] EMIT DSTREAM;"
     "DROP QUERY pairs; CREATE QUERY pairs AS SELECT x.k, x.v + y.v AS w"
     " FROM s [RANGE 15 SECONDS SLIDE 5 SECONDS] x JOIN s [RANGE 7 SECONDS SLIDE 7 SECONDS] y ON x.k = y.k EMIT ISTREAM;"
     "DROP QUERY distinct_k; CREATE QUERY distinct_levels AS SELECT DISTINCT k AS key"
@@ -68,7 +89,7 @@ SCRIPTS = (
 
 
 PLANS = plan_log(*SCRIPTS)
-DROPPED = {"a@1": 3, "b@2": 5, "distinct_k@2": 5, "pairs@2": 5}
+DROPPED = {"a@1": 3, "b@2": 5, "distinct_k@2": 5, "moves@2": 5, "pairs@2": 5}
 """By which version a query was dropped."""
 STREAM: Stream = PLANS.newest.streams["s"]
 
@@ -82,17 +103,19 @@ Rows = list[tuple[int, str | None, int | None]]
 def _in_files() -> Iterator[None]:
     """Nearly every page is large enough to lie in a file, and no disk is waited for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "LARGE", 64)
+        patch.setattr(spark_pages, "LARGE", 64)
         patch.setattr(os, "fsync", lambda _: None)
         yield
 
 
 @pytest.fixture(autouse=True, scope="module")
 def forgetful() -> Iterator[None]:
-    """Appearances that nobody needs are looked for at every report, not when there are thousands."""
+    """What nobody needs is looked for at every report, not when there are thousands."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(appearances, "_SMALL", 2)
         patch.setattr(appearances, "_GROWTH", 1)
+        for module in (kept_rows, standing_answer, copies, changing_groups, moving_join):
+            patch.setattr(module, "_MANY", 0)
         yield
 
 
@@ -103,7 +126,7 @@ class Written:
     partition: int
     batches: list[tuple[int, Rows]]
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[SequencedMessage]:
         position, messages, lateness = Position(), [], STREAM.lateness
         for offset, (version, rows) in enumerate([*self.batches, (len(SCRIPTS), [])]):
             previous, lateness = position.watermark(lateness), PLANS.at(version).streams["s"].lateness
@@ -123,7 +146,7 @@ class Written:
                 sealed=offset == len(self.batches),
                 seen=position.highest,
             )
-            messages.append(Message("s.s.1", self.partition, offset, encode_rows(judged.on_time), headers))
+            messages.append(SequencedMessage("s.s.1", self.partition, offset, encode_rows(judged.on_time), headers))
             position = judged.position
         return messages
 
@@ -137,7 +160,7 @@ class Said:
     versions: dict[tuple[str, int, int, str], int] = field(default_factory=dict)
     lives: dict[str, LifeRecord] = field(default_factory=dict)
 
-    def take(self, out: Outgoing) -> None:
+    def take(self, out: ShardReport) -> None:
         headers = out.headers
         key = (headers.signature, *headers.position, headers.mark.value)
         self.messages.setdefault(key, []).extend([] if out.report is None else [out.report])
@@ -159,7 +182,9 @@ class InMemory:
         pass
 
 
-def run(messages: Sequence[Message], shards: int, steps: Sequence[bool], directory: Path | None = None) -> Said:
+def run(
+    messages: Sequence[SequencedMessage], shards: int, steps: Sequence[bool], directory: Path | None = None
+) -> Said:
     """What the shards say; a True step asks and restarts them there. What comes in between travels together.
 
     With a directory, their state is that of Spark, and some attempts are killed before they are committed.
@@ -167,7 +192,7 @@ def run(messages: Sequence[Message], shards: int, steps: Sequence[bool], directo
     said = Said()
     last: dict[tuple[str, int], tuple[int, int]] = {}
     states = [InMemory() if directory is None else State(directory, n) for n in range(shards)]
-    taken: list[Message] = []
+    taken: list[SequencedMessage] = []
     for i, message in enumerate(messages):
         taken.append(message)
         if i == len(messages) - 1 or steps[i % len(steps)]:
@@ -188,7 +213,7 @@ def run(messages: Sequence[Message], shards: int, steps: Sequence[bool], directo
     return said
 
 
-def attempt(parcels: Sequence[Parcel], number: int, shards: int, store: Store) -> list[Outgoing]:
+def attempt(parcels: Sequence[Parcel], number: int, shards: int, store: Store) -> list[ShardReport]:
     """A micro-batch of a shard, begun from its state."""
     shard = Shard(number, shards, store)
     for parcel in parcels:
@@ -281,22 +306,22 @@ def test_queries_that_join_and_leave_say_what_the_oracle_says(written: list[Writ
             horizon = life.horizon
         dropped = DROPPED.get(registered.identity)
         until = DUSK if dropped is None else min(first_watermark(queue, dropped) for queue in queues)
-        told = evaluate(registered.query, rows, after=after, horizon=horizon)
+        told = evaluate(as_script(DECLARED, registered.query), rows, after=after, horizon=horizon)
         assert lines[registered.identity] == [line for line in told if line["time"] <= until]
 
 
-def first_watermark(queue: Sequence[Message], version: int) -> int:
+def first_watermark(queue: Sequence[SequencedMessage], version: int) -> int:
     """The partition's watermark before its first batch with this plan version."""
     return next(message.headers.previous for message in queue if message.headers.version >= version)
 
 
-def reached_before(queues: Sequence[Sequence[Message]], version: int, watermark: int) -> int:
+def reached_before(queues: Sequence[Sequence[SequencedMessage]], version: int, watermark: int) -> int:
     """How high the rows reach that came before a plan version, in any partition."""
     before = [m for queue in queues for m in queue if m.headers.version < version]
     return DAWN if watermark == DAWN else max(watermark + 1, *(row.ts for m in before for row in oracle_rows(m)))
 
 
-def oracle_rows(message: Message) -> list[OracleRow]:
+def oracle_rows(message: SequencedMessage) -> list[OracleRow]:
     decoded = decode_rows(message.value, STREAM).to_pylist()
     first = message.headers.sequence
     values = [(row["ts"], row["k"], row["v"]) for row in decoded]

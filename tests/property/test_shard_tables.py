@@ -15,27 +15,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.operators import updates
+from services.operators import table_updates
 from services.operators.parcel import Parcel
 from services.operators.shard import Shard
-from services.operators.stage1 import Message, parcels_of, runs
-from stairwise.operators.contract import Report
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.store import MemoryStore
-from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
+from services.operators.stage1 import SequencedMessage, parcels_of, runs
+from stairwise.reports.contract import Report
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK, Stream
+from stairwise.state.store import MemoryStore
 from stairwise.streams.times import EARLIEST
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, encode_rows
 from tests.oracle import OracleRow, evaluate
-from tests.plans import plan_log
+from tests.plans import as_script, plan_log
 
 JOIN = "SELECT s.k, s.v, {0}.w FROM s [RANGE 6ms SLIDE 3ms] JOIN {0} ON s.k = {0}.k"
-SCRIPTS = (
+DECLARED = (
     "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 2ms PARTITIONS 2 GRANULE 1ms;"
     "CREATE TABLE timed (k STRING, w BIGINT, since TIMESTAMP) KEY (k) TIMESTAMP BY since PARTITIONS 2;"
-    "CREATE TABLE plain (k STRING, w BIGINT) KEY (k) NON RETROACTIVE PARTITIONS 1;"
-    f"CREATE QUERY a AS {JOIN.format('timed')}",
+    "CREATE TABLE plain (k STRING, w BIGINT) KEY (k) NON RETROACTIVE PARTITIONS 1"
+)
+SCRIPTS = (
+    f"{DECLARED}; CREATE QUERY a AS {JOIN.format('timed')}",
     f"CREATE QUERY b AS {JOIN.format('plain')};"
     "CREATE QUERY counted AS SELECT timed.w, COUNT(*) AS n FROM s [ROWS 3 SLIDE 2], timed WHERE s.k = timed.k"
     " GROUP BY timed.w",
@@ -54,7 +56,7 @@ PLACES = [(name, partition) for name, stream in STREAMS.items() for partition in
 def _compacting() -> Iterator[None]:
     """What a shard keeps of a table is compacted all the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(updates, "FEW", 0)
+        patch.setattr(table_updates, "FEW", 0)
         yield
 
 
@@ -71,7 +73,7 @@ class Written:
     highest: int = DAWN
     sequence: int = 0
     follows: dict[str, int] = field(default_factory=dict)
-    messages: list[Message] = field(default_factory=list)
+    messages: list[SequencedMessage] = field(default_factory=list)
     rows: list[OracleRow] = field(default_factory=list)
 
     @property
@@ -99,7 +101,7 @@ class Written:
         self.sequence += len(values)
         offset = len(self.messages)
         topic = topics.sequenced(self.stream)
-        self.messages.append(Message(topic, self.partition, offset, encode_rows(batch), headers))
+        self.messages.append(SequencedMessage(topic, self.partition, offset, encode_rows(batch), headers))
 
 
 @st.composite
@@ -134,12 +136,12 @@ def histories(draw: st.DrawFn) -> list[Written]:
 Said = dict[tuple[str, int, int, str], list[Report]]
 
 
-def run(messages: Sequence[Message], shards: int, steps: Sequence[bool]) -> Said:
+def run(messages: Sequence[SequencedMessage], shards: int, steps: Sequence[bool]) -> Said:
     """What the shards say; a True step asks and restarts them there."""
     said: Said = {}
     stores = [MemoryStore() for _ in range(shards)]
     running = [Shard(n, shards, store) for n, store in enumerate(stores)]
-    taken: list[Message] = []
+    taken: list[SequencedMessage] = []
     for i, message in enumerate(messages):
         taken.append(message)
         if i == len(messages) - 1 or steps[i % len(steps)]:
@@ -173,7 +175,7 @@ def lines_of(said: Said) -> dict[str, list[dict[str, object]]]:
 @given(histories(), st.randoms(use_true_random=False), st.lists(st.booleans(), min_size=1, max_size=7))
 def test_reports_depend_on_nothing_but_the_topics(written: list[Written], random: Random, steps: list[bool]) -> None:
     waiting = [list(w.messages) for w in written]
-    shuffled: list[Message] = []
+    shuffled: list[SequencedMessage] = []
     while any(waiting):
         shuffled.append(random.choice([queue for queue in waiting if queue]).pop(0))
     expected = run([message for w in written for message in w.messages], 1, [False])
@@ -195,7 +197,7 @@ def test_joins_with_tables_say_what_the_oracle_says(written: list[Written]) -> N
         horizon = DAWN if after == DAWN else max(after + 1, *seen)
         dropped = DROPPED.get(registered.identity)
         until = DUSK if dropped is None else min(_mark_at(w, dropped) for w in read)
-        told = evaluate(registered.query, rows, after=after, horizon=horizon)
+        told = evaluate(as_script(DECLARED, registered.query), rows, after=after, horizon=horizon)
         assert lines[registered.identity] == [line for line in told if line["time"] <= until]
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.cql.script import Catalogue
+from stairwise.distinct.operator import Appearances
+from stairwise.plan.signature import distinct_signature_of
 from stairwise.schema import Instant, Stream
-from stairwise.sharing.distinct import Appearances
-from stairwise.sharing.signature import distinct_signature_of
 from tests.property.shared import (
     Published,
     Row,
@@ -61,7 +61,7 @@ class SharedLog(Shared):
         self._be_due()
 
     def blocks(self, watermark: Instant) -> Iterator[Appearances]:
-        for block in self.operator.advance_blocks(watermark):
+        for block in self.operator.advance(watermark):
             yield block
             self._be_due()
 

@@ -11,22 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Query, selects
+from stairwise.algebra.query import Query, selects
 from stairwise.cql.script import Catalogue
-from stairwise.operators import probe, timejoin
-from stairwise.operators.build import operator_for
-from stairwise.operators.contract import Batch, Joined
-from stairwise.operators.evaluation import QueryOperator
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.operators.probe import Probe
-from stairwise.operators.recompute import Recompute
-from stairwise.operators.store import MemoryStore
+from stairwise.join import operator, probe
+from stairwise.join.expansion import JoinExpansion
+from stairwise.join.probe import Probe
+from stairwise.plan.parts import operator_for
+from stairwise.plan.shared import QueryExpansion
+from stairwise.plan.signature import published_signature_of
+from stairwise.recompute.evaluation import QueryOperator
+from stairwise.recompute.recompute import Recompute
+from stairwise.reports.contract import Batch, Joined
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK, Instant, Stream
-from stairwise.sharing import join
-from stairwise.sharing.build import QueryExpansion
-from stairwise.sharing.join_expansion import JoinExpansion
-from stairwise.sharing.signature import published_signature_of
+from stairwise.state.store import MemoryStore
 from tests.property.shared import (
     Line,
     Published,
@@ -113,7 +112,7 @@ def said_alone(
     for batch, watermark in zip([*batches, None], [*watermarks, DUSK], strict=True):
         if batch is not None:
             operator.insert(batch)
-        for block in operator.advance_blocks(watermark):
+        for block in operator.advance(watermark):
             lines += line_dicts(query.name, expansion.expand_block(block))
         if chance.random() < 0.3:
             operator.flush()
@@ -125,7 +124,9 @@ class SharedPairs(Shared):
     """A query that joins takes up what has been joined already."""
 
     def expansion(self, query: Query) -> QueryExpansion:
-        return JoinExpansion(query, self.operator.life(query.name), self.operator.history(query.name))
+        expansion = JoinExpansion(query, self.operator.life(query.name))
+        expansion.expand(self.operator.history(query.name))
+        return expansion
 
 
 @contextmanager
@@ -136,8 +137,7 @@ def any_strategy(chance: random.Random) -> Iterator[None]:
         return chance.sample(range(len(self.select.inputs)), len(self.select.inputs))
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (join, timejoin):
-            patch.setattr(module, "WAIT", chance.choice((0, 5, module.WAIT)))
+        patch.setattr(operator, "WAIT", chance.choice((0, 5, operator.WAIT)))
         patch.setattr(probe, "ROWS_A_KEY", chance.choice((0, 1, 2, probe.ROWS_A_KEY)))
         if chance.random() < 0.7:
             patch.setattr(Probe, "_best_order", shuffled)

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.cql.query import Query
+from stairwise.aggregation.stair import Stair, stair_of
+from stairwise.algebra.query import Query
 from stairwise.cql.script import Catalogue
-from stairwise.operators.contract import Batch, Joined
+from stairwise.reports.contract import Batch, Joined
 from stairwise.schema import DAWN, DUSK, Instant, Stream
-from stairwise.sharing.stair import Stair, stair_of
 from tests.property.shared import Row, Shared, Visits, alone, batches_of, drive, inside, watermarks_of
 
 STREAM = (
@@ -56,7 +56,7 @@ class SharedStairs(Shared):
     """What is published goes through its published form."""
 
     def blocks(self, watermark: Instant) -> Iterator[Stair]:
-        return map(stair_of, self.operator.advance(watermark))
+        return (stair_of(report) for stair in self.operator.advance(watermark) for report in stair.reports())
 
 
 @st.composite

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.aggregates.contract import Rows
-from stairwise.cql.query import Field, Select
+from stairwise.aggregation.found_partials import Found
+from stairwise.aggregation.partials import Partials
+from stairwise.aggregation.slice_store import SliceStore
+from stairwise.aggregation.slices import Slices, dense
+from stairwise.aggregation.sweep import swept
+from stairwise.aggregation.walk import combined, walked
+from stairwise.algebra.query import Select
 from stairwise.cql.script import Catalogue
-from stairwise.operators.slices import Slices, dense
-from stairwise.sharing.found import Found
-from stairwise.sharing.partials import SharedPartials
-from stairwise.sharing.slices import SliceStore
-from stairwise.sharing.sweep import swept
-from stairwise.sharing.walk import combined, walked
+from stairwise.expressions.tree import Field
 
 AGGREGATES = "COUNT(*), COUNT(x), SUM(x), MIN(x), MAX(y), AVG(y), STDDEV(y), REGR_SLOPE(x), MAX(k)"
 
@@ -41,7 +42,7 @@ def store_of(rows: list[Row], keys: int, aggregates: str = AGGREGATES) -> SliceS
     catalogue.execute(f"CREATE QUERY q AS SELECT {aggregates} FROM s [TUMBLE 1 SECOND];")
     select = catalogue.queries["q"].relation
     assert isinstance(select, Select)
-    store = SliceStore([pa.int64()] if keys > 1 else [], SharedPartials(select.aggregates))
+    store = SliceStore([pa.int64()] if keys > 1 else [], Partials(select.aggregates))
     append(store, rows, keys)
     return store
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.lookups.filters import FilterDriver
-from services.operators.stage1 import Message
-from stairwise.operators.contract import Report
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.lines import line_dicts
-from stairwise.platform.batches import decode_rows
-from stairwise.platform.plans import PlanLog, Registered
-from stairwise.platform.reports import Mark, ReportHeaders
+from services.lookups.filter_driver import FilterDriver
+from services.operators.stage1 import SequencedMessage
+from stairwise.reports.contract import Report
+from stairwise.reports.expansion import Expansion
+from stairwise.reports.lines import line_dicts
 from stairwise.schema import DUSK
+from stairwise.wire.batches import decode_rows
+from stairwise.wire.plans import PlanLog, Registered
+from stairwise.wire.reports import Mark, ReportHeaders
 from tests.oracle import evaluate
-from tests.plans import plan_log
+from tests.plans import as_script, plan_log
 from tests.property.test_runs import leaping, short  # noqa: F401
 from tests.property.test_shard import (
+    DECLARED,
     PARTITIONS,
     Written,
     first_watermark,
@@ -27,7 +28,7 @@ from tests.property.test_shard import (
 )
 
 SCRIPTS = (
-    f"CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
+    f"{DECLARED} LATENESS 3 SECONDS PARTITIONS {PARTITIONS};"
     "CREATE QUERY many AS SELECT k, COUNT(*) AS n FROM s [RANGE 10s SLIDE 2s] GROUP BY k HAVING COUNT(*) > 1"
     " EMIT CHANGES USING LOOKUPS",
     "CREATE QUERY much AS SELECT k, SUM(v) AS total, MAX(v) AS most FROM s [RANGE 9s SLIDE 4s LAG 1s OFFSET 1s]"
@@ -67,7 +68,7 @@ class Topic:
         return [line for report in reports for line in line_dicts(registered.query.name, expansion.expand(report))]
 
 
-def interleaved(queues: list[list[Message]], random) -> list[Message]:
+def interleaved(queues: list[list[SequencedMessage]], random) -> list[SequencedMessage]:
     waiting, found = [list(queue) for queue in queues], []
     while any(waiting):
         found.append(random.choice([queue for queue in waiting if queue]).pop(0))
@@ -101,7 +102,7 @@ def test_filters_say_what_the_oracle_says_through_any_kills(
         horizon = reached_before(queues, registered.version, after)
         dropped = DROPPED.get(registered.identity)
         until = DUSK if dropped is None else min(first_watermark(queue, dropped) for queue in queues)
-        told = evaluate(registered.query, rows, after=after, horizon=horizon)
+        told = evaluate(as_script(DECLARED, registered.query), rows, after=after, horizon=horizon)
         assert topic.lines(registered) == [line for line in told if line["time"] <= until]
         assert driver.has_ended(registered)
         expected = Mark.SEALED if dropped is None else Mark.LEFT

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle.script import run
+from tests.oracle import run
 from tests.unit.local.lines import engine_lines
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts LATENESS 3ms GRANULE 10ms;"

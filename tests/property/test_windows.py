@@ -12,21 +12,12 @@ import numpy.typing as npt
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from stairwise.cql.patterns import Pattern, window_pattern
-from stairwise.cql.query import Aggregate, Call, Emit, Except, Field, Input, Output, Query, Relation, Select
-from stairwise.schema import Column, Stream, Type
+from stairwise.algebra.spelling import spell_window
+from stairwise.cql.parser import parse_script
+from stairwise.plan.patterns import Pattern, window_pattern
 from stairwise.windows import expiry, schedule, scope
-from stairwise.windows.expiry import NEVER
-from stairwise.windows.spec import (
-    LandmarkWindow,
-    Level,
-    MultiWindow,
-    PartitionedWindow,
-    RowsWindow,
-    TimeWindow,
-    Window,
-)
-from tests.oracle import Line, OracleRow, evaluate
+from stairwise.windows.spec import LandmarkWindow, Level, MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
+from tests.oracle import Line, OracleRow, evaluate, read
 from tests.oracle import windows as definition
 
 Times = npt.NDArray[np.int64]
@@ -61,14 +52,9 @@ def nested(draw: st.DrawFn) -> MultiWindow:
 
 any_window = sliding | tumbling | landmarks | counted | counted_by_time | partitioned | nested()
 
-STREAM = Stream(
-    "s",
-    (Column("ts", Type.TIMESTAMP), Column("key", Type.BIGINT), Column("id", Type.BIGINT)),
-    timestamp_by="ts",
+STREAMS = "".join(
+    f"CREATE STREAM {name} (ts TIMESTAMP, key BIGINT, id BIGINT) TIMESTAMP BY ts;" for name in ("s", "other")
 )
-OTHER = Stream("other", STREAM.columns, timestamp_by="ts")
-KEY = Field(1, "key", Type.BIGINT)
-ID = Field(2, "id", Type.BIGINT)
 
 
 def numbered(ts: Times, keys: Sequence[int] | None = None) -> list[OracleRow]:
@@ -77,13 +63,26 @@ def numbered(ts: Times, keys: Sequence[int] | None = None) -> list[OracleRow]:
     return [OracleRow(t, 0, i, (t, keys[i], i)) for i, t in enumerate(ts.tolist())]
 
 
-def changes(relation: Relation, **rows: list[OracleRow]) -> list[Line]:
-    return evaluate(Query("q", relation, Emit.CHANGES, ""), rows)
+def defined(window: Window) -> definition.Window:
+    """The same as the oracle reads it."""
+    (statement,) = parse_script(f"SELECT * FROM s {spell_window(window)}")
+    return definition.read_window(statement.relation.sources[0].window, read(STREAMS).streams["s"])
 
 
-def projecting(stream: Stream, window: Window, *columns: Field, distinct: bool = False) -> Select:
-    outputs = tuple(Output(column.name, column) for column in columns)
-    return Select((Input(stream, window, stream.name),), outputs, distinct=distinct)
+def held(
+    window: Window, rows: Sequence[OracleRow], tau: int, horizon: int = -(10**9), level: int = 0
+) -> list[OracleRow]:
+    """What the definition says that a window holds above a horizon."""
+    return [row for row in definition.held(defined(window), rows, definition.Moment(tau), level) if row.ts > horizon]
+
+
+def changes(select: str, **rows: list[OracleRow]) -> list[Line]:
+    return evaluate(f"{STREAMS}{select} EMIT CHANGES", rows)
+
+
+def holds(window: TimeWindow, tau: int, time: int) -> bool:
+    """Is a row of this time in (τ−d−w, τ−d]?"""
+    return tau - window.lag - window.range < time <= tau - window.lag
 
 
 def removals(lines: Iterable[Line], column: str = "id") -> dict[object, int]:
@@ -94,38 +93,6 @@ def removals(lines: Iterable[Line], column: str = "id") -> dict[object, int]:
 # ── scopes and schedules against their definitions ──────────────────────────────────────────────────────────
 
 
-@given(sliding | landmarks, times, instants, instants | st.just(-100))
-def test_scopes_hold_the_rows_that_the_definition_says(
-    window: TimeWindow | LandmarkWindow, ts: Times, near: int, horizon: int
-) -> None:
-    tau = schedule.previous_report(window, near)
-    assume(tau is not None)
-    if isinstance(window, TimeWindow):
-        held = scope.time_scope(window, tau, horizon).rows(ts)
-    else:
-        held = scope.landmark_scope(window, tau, horizon).rows(ts)
-    rows = numbered(ts)
-    expected = definition.held(Input(STREAM, window, "s"), rows, definition.Moment(tau), horizon, 0)
-    assert rows[held] == expected
-
-
-@given(nested(), times, st.integers(-10, 10))
-def test_due_levels_hold_the_rows_that_the_definition_says(window: MultiWindow, ts: Times, k: int) -> None:
-    tau = k * window.levels[0].slide
-    rows = numbered(ts)
-    for level, interval in scope.due_levels(window, tau):
-        expected = definition.held(Input(STREAM, window, "s"), rows, definition.Moment(tau), int(-1e9), level)
-        assert rows[interval.rows(ts)] == expected
-
-
-@given(nested(), st.integers(-10, 10), instants)
-def test_steps_partition_their_level(window: MultiWindow, k: int, ts: int) -> None:
-    tau = k * window.levels[-1].slide
-    for level in range(len(window.levels)):
-        inside = [step for step, s in enumerate(scope.level_steps(window, level, tau)) if ts in s]
-        assert inside == ([definition.step_of(window, tau, ts)] if ts in scope.level_scope(window, level, tau) else [])
-
-
 @given(partitioned, times, st.data())
 def test_partitions_hold_the_rows_that_the_definition_says(
     window: PartitionedWindow, ts: Times, data: st.DataObject
@@ -133,41 +100,37 @@ def test_partitions_hold_the_rows_that_the_definition_says(
     keys = data.draw(st.lists(st.integers(0, 2), min_size=len(ts), max_size=len(ts)))
     tau = window.slide * 100
     rows = numbered(ts, keys)
-    held = scope.partitioned_scope(window, np.array(keys, dtype=np.intp))
-    expected = definition.held(Input(STREAM, window, "s"), rows, definition.Moment(tau), int(-1e9), 0)
-    assert [rows[i] for i in held] == expected
+    inside = scope.partitioned_scope(window, np.array(keys, dtype=np.intp))
+    assert [rows[i] for i in inside] == held(window, rows, tau)
 
 
 @given(st.lists(any_window, max_size=4), instants, st.integers(0, 80))
 def test_due_times_are_those_at_which_some_window_reports(windows: list[Window], after: int, length: int) -> None:
-    expected = [
-        tau
-        for tau in range(after + 1, after + length + 1)
-        if any(definition.reports_at(window, tau) for window in windows)
-    ]
+    ours = list(map(defined, windows))
+    times = range(after + 1, after + length + 1)
+    expected = [tau for tau in times if any(definition.reports_at(window, tau) for window in ours)]
     assert list(schedule.due(windows, after, after + length)) == expected
 
 
 @given(any_window, instants)
-def test_previous_and_next_reports_are_the_nearest(window: Window, instant: int) -> None:
-    assume(definition.slides(window))
-    around = [t for t in range(instant - 120, instant + 121) if definition.reports_at(window, t)]
-    previous, following = schedule.previous_report(window, instant), schedule.next_report([window], instant)
-    near_before = max((t for t in around if t <= instant), default=None)
+def test_the_next_report_is_the_nearest(window: Window, instant: int) -> None:
+    ours = defined(window)
+    assume(ours.grids)
+    around = [t for t in range(instant - 120, instant + 121) if definition.reports_at(ours, t)]
+    following = schedule.next_report([window], instant)
     near_after = min((t for t in around if t >= instant), default=None)
-    assert previous == near_before or (near_before is None and previous < instant - 120)
     assert following == near_after or (near_after is None and following > instant + 120)
 
 
 @given(st.lists(any_window, min_size=1, max_size=4), instants)
 def test_sealing_ends_where_the_definition_says(windows: list[Window], last_row: int) -> None:
-    assert schedule.last_report(windows, last_row) == definition.end_of_reports(windows, last_row)
+    assert schedule.last_report(windows, last_row) == definition.end_of_reports(list(map(defined, windows)), last_row)
 
 
 @given(counted, times, st.integers(0, 5))
 def test_row_slides_report_at_the_moments_of_the_definition(window: RowsWindow, ts: Times, taken: int) -> None:
     rows = numbered(ts)
-    expected = list(definition.row_moments(window, rows))
+    expected = list(definition.row_moments(defined(window), rows))
     positions = schedule.row_reports(window, 0, len(ts)).tolist()
     ordinals = schedule.ordinals(ts).tolist()
     assert [(p + 1, (int(ts[p]), ordinals[p])) for p in positions] == expected
@@ -193,16 +156,6 @@ def test_an_agenda_gives_each_report_once_however_often_it_is_asked(
 # ── the propositions of seed 002 ────────────────────────────────────────────────────────────────────────────
 
 
-@given(overlapping, times, st.integers(-5, 5))
-def test_proposition_1_successive_states_share_what_came_after_the_new_rear(
-    window: TimeWindow, ts: Times, k: int
-) -> None:
-    tau = k * window.slide + window.offset
-    before, after = scope.time_scope(window, tau), scope.time_scope(window, tau + window.slide)
-    shared = {t for t in ts.tolist() if t in before} & {t for t in ts.tolist() if t in after}
-    assert shared == {t for t in ts.tolist() if after.rear < t <= before.front}
-
-
 @given(sliding, times)
 def test_proposition_2_a_sliding_window_loses_rows_in_their_order(window: TimeWindow, ts: Times) -> None:
     expiration = expiry.expiration_times(window, ts)
@@ -220,8 +173,7 @@ def test_a_state_holds_a_row_from_its_admission_up_to_its_expiration(window: Tim
     tau = k * window.slide + window.offset
     admitted = expiry.admission_reports(window, ts) <= tau
     expired = expiry.expiration_reports(window, ts) <= tau
-    interval = scope.time_scope(window, tau)
-    assert (admitted & ~expired).tolist() == [t in interval for t in ts.tolist()]
+    assert (admitted & ~expired).tolist() == [holds(window, tau, t) for t in ts.tolist()]
 
 
 @given(tumbling, times)
@@ -229,49 +181,16 @@ def test_proposition_3_states_of_a_tumbling_window_have_nothing_in_common_and_mi
     window: TimeWindow, ts: Times
 ) -> None:
     for t in ts.tolist():
-        states = [tau for tau in schedule.due([window], t - 60, t + 60) if t in scope.time_scope(window, tau)]
+        states = [tau for tau in schedule.due([window], t - 60, t + 60) if holds(window, tau, t)]
         assert len(states) == 1
     admitted, expired = expiry.admission_reports(window, ts), expiry.expiration_reports(window, ts)
     assert (expired - admitted == window.slide).all()
 
 
-@given(landmarks, times, instants, instants)
-def test_proposition_4_the_state_of_a_landmark_only_grows(
-    window: LandmarkWindow, ts: Times, tau: int, later: int
-) -> None:
-    tau, later = sorted((tau, later))
-    before = scope.landmark_scope(window, tau).rows(ts)
-    after = scope.landmark_scope(window, later).rows(ts)
-    assert set(range(len(ts))[before]) <= set(range(len(ts))[after])
-    assert (expiry.landmark_expirations(ts) == NEVER).all()
-
-
-@given(counted, st.integers(0, 30))
-def test_proposition_5_a_rows_window_loses_rows_in_their_order(window: RowsWindow, passed: int) -> None:
-    numbers = np.arange(1, passed + 1, dtype=np.int64)
-    orders = expiry.expiration_orders(window, numbers)
-    assert (np.diff(orders) > 0).all()
-    held = range(passed)[scope.rows_scope(window, passed)]
-    assert [n - 1 for n in numbers[orders > passed].tolist()] == list(held)
-
-
-@given(partitioned, st.lists(st.integers(0, 2), max_size=30))
-def test_a_partitioned_window_loses_rows_in_the_order_of_their_partition_only(
-    window: PartitionedWindow, keys: list[int]
-) -> None:
-    codes = np.array(keys, dtype=np.int64)
-    expelled_by = expiry.partitioned_expiration_orders(window, codes)
-    for partition in set(keys):
-        assert (np.diff(expelled_by[codes == partition]) >= 0).all()
-    for passed in range(len(keys) + 1):
-        alive = np.flatnonzero(expelled_by[:passed] >= passed)
-        assert alive.tolist() == scope.partitioned_scope(window, codes[:passed].astype(np.intp)).tolist()
-
-
 @given(overlapping, times)
 def test_proposition_6_neutral_operators_lose_results_as_their_window_loses_rows(window: TimeWindow, ts: Times) -> None:
     assume(len(ts))
-    left = removals(changes(projecting(STREAM, window, ID), s=numbered(ts)))
+    left = removals(changes(f"SELECT id FROM s {spell_window(window)}", s=numbered(ts)))
     end = schedule.last_report([window], int(ts[-1]))
     start = schedule.next_report([window], int(ts[0]))
     reports = expiry.expiration_reports(window, ts).tolist()
@@ -287,22 +206,19 @@ def test_proposition_7_over_landmarks_distinct_values_and_groups_stay(
     window: LandmarkWindow, ts: Times, keys: list[int]
 ) -> None:
     rows = numbered(ts, keys)
-    distinct = changes(projecting(STREAM, window, KEY, distinct=True), s=rows)
+    distinct = changes(f"SELECT DISTINCT key FROM s {spell_window(window)}", s=rows)
     assert all(line["diff"] > 0 for line in distinct)
-    count = Aggregate("COUNT", (), Type.BIGINT)
-    outputs = (Output("key", Field(0, "key", Type.BIGINT)), Output("n", Field(1, "n", Type.BIGINT)))
-    grouped = Select((Input(STREAM, window, "s"),), outputs, keys=(KEY,), aggregates=(count,))
+    grouped = f"SELECT key, COUNT(*) FROM s {spell_window(window)} GROUP BY key"
     for line in (lines := changes(grouped, s=rows)):
         replaced = [x for x in lines if x["time"] == line["time"] and x["row"]["key"] == line["row"]["key"]]
         assert line["diff"] > 0 or len(replaced) == 2
     assert window_pattern(window) is Pattern.MONOTONIC
 
 
-def joining(left: Window, right: Window) -> Select:
+def joining(left: Window, right: Window) -> str:
     """Pairs of ids with equal keys."""
-    same_key = Call("=", (KEY, Field(4, "key", Type.BIGINT)), Type.BOOLEAN)
-    pair = (Output("id", ID), Output("other", Field(5, "id", Type.BIGINT)))
-    return Select((Input(STREAM, left, "a"), Input(OTHER, right, "b")), pair, where=same_key)
+    a, b = spell_window(left), spell_window(right)
+    return f"SELECT a.id, b.id AS other FROM s {a} AS a JOIN other {b} AS b ON a.key = b.key"
 
 
 @given(landmarks, landmarks, times, times)
@@ -327,15 +243,15 @@ def test_proposition_7_a_join_result_expires_with_the_first_of_its_rows(
                 expiry.expiration_reports(windows[0], ts[i : i + 1]),
                 expiry.expiration_reports(windows[1], others[j : j + 1]),
             )
-            assert line["time"] == expiry.joint_expirations(*parts)[0]
+            assert line["time"] == min(parts)[0]
 
 
 def test_proposition_8_a_difference_takes_results_back_whenever_a_match_comes() -> None:
-    forever = LandmarkWindow(-100, None, 1)
-    relation = Except(projecting(STREAM, forever, KEY), projecting(OTHER, forever, KEY))
+    forever = spell_window(LandmarkWindow(-100, None, 1))
+    select = f"SELECT key FROM s {forever} EXCEPT SELECT key FROM other {forever}"
     mine = numbered(np.array([0, 1, 2]), keys=[1, 2, 3])
     theirs = numbered(np.array([5, 6]), keys=[2, 1])
-    assert removals(changes(relation, s=mine, other=theirs), "key") == {2: 5, 1: 6}
+    assert removals(changes(select, s=mine, other=theirs), "key") == {2: 5, 1: 6}
 
 
 @given(lower_landmarks, overlapping, times, times)

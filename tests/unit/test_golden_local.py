@@ -12,10 +12,10 @@ import pytest
 from stairwise.cql.script import Catalogue
 from stairwise.local.driver import run_files
 from stairwise.local.output import JsonOutput
-from stairwise.schema import Stream
 from stairwise.streams.partition import partition_of
 from tests.golden.cases import GoldenCase, golden_cases
-from tests.oracle.script import run
+from tests.oracle import run
+from tests.oracle.streams import Stream
 from tests.unit.local.lines import engine_lines
 
 CASES = golden_cases()

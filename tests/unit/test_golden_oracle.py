@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stairwise.cql.query import Except, Union, inputs, selects
+from stairwise.algebra.query import Except, Union, inputs, selects
 from stairwise.cql.script import Catalogue
 from stairwise.windows.spec import (
     LandmarkWindow,
@@ -15,7 +15,7 @@ from stairwise.windows.spec import (
     TimeWindow,
 )
 from tests.golden.cases import GoldenCase, golden_cases
-from tests.oracle.script import run
+from tests.oracle import run
 
 CASES = golden_cases()
 

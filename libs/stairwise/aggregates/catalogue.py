@@ -19,8 +19,8 @@ from stairwise.aggregates.quantiles import Quantile
 from stairwise.aggregates.regression import Regression
 from stairwise.aggregates.sketches import QuantileSketch
 from stairwise.aggregates.sums import IntegerSum
-from stairwise.cql.query import Aggregate
 from stairwise.errors import StairwiseError
+from stairwise.expressions.tree import Aggregate
 
 _SAME_IF_DISTINCT = frozenset({"MIN", "MAX", "APPROX_COUNT_DISTINCT"})
 _OVER_DISTINCT = frozenset({"COUNT", "SUM", "AVG", "VARIANCE", "STDDEV", "QUANTILE", "APPROX_QUANTILE"})

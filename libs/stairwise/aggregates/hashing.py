@@ -11,15 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stairwise.expressions.views import (
-    Words,
-    bool_values,
-    canonical,
-    float64_view,
-    int32_view,
-    int64_view,
-    validity,
-)
+from stairwise.expressions.views import Words, bool_values, canonical, float64_view, int32_view, int64_view, validity
 
 _GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
 

@@ -32,7 +32,6 @@ from stairwise.schema import Instant
 
 PRECISION = 12
 REGISTERS = 1 << PRECISION
-STANDARD_ERROR = 1.04 / math.sqrt(REGISTERS)
 
 _RANK_BITS = 6
 _TAIL = 64 - PRECISION

@@ -99,18 +99,6 @@ class ItemCounts:
             order = order[_place_in_run(owner[order]) < int(self.parameter)]
         return Items(owner[order], item.take(from_numpy(order)), from_numpy(count[order]))
 
-    def recurring(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """The partial of the items that occur in every part, with their counts over all parts.
-
-        Parts are what each level of a multi-granular window adds to the finer one, over the same groups.
-        """
-        groups = np.arange(parts[0].num_rows)
-        entries = [self._entries(part, groups) for part in parts]
-        owner = np.concatenate([e[0] for e in entries])
-        item = pa.concat_arrays([e[1] for e in entries])
-        count = np.concatenate([e[2] for e in entries])
-        return self._added(item, count, owner, len(groups), occurrences=len(parts))
-
     def _is_frequent(self, owner: Ints, count: Ints, groups: int) -> Bools:
         """count > theta · n in exact integers, where n counts the group's rows."""
         theta = self.parameter
@@ -125,16 +113,15 @@ class ItemCounts:
         offsets, entries = ragged.read(partials.column(0))
         return ragged.owners(offsets, codes), entries.field(0), int64_view(entries.field(1))
 
-    def _added(self, item: pa.Array, count: Ints, codes: Ints, groups: int, occurrences: int = 1) -> pa.RecordBatch:
-        """Counts of equal items added up, without those that are zero or occur in too few entries."""
+    def _added(self, item: pa.Array, count: Ints, codes: Ints, groups: int) -> pa.RecordBatch:
+        """Counts of equal items added up, without those that are zero."""
         ranks = rank(item)
         order = grouped.sort(ranks.keys, codes, groups)
         keys, codes, count = ranks.keys[order], codes[order], count[order]
         starts = grouped.run_starts(codes, keys)
         if len(starts):
-            lengths = np.diff(starts, append=len(keys))
             total = np.add.reduceat(count, starts)
-            kept = (total != 0) & (lengths >= occurrences)
+            kept = total != 0
             starts, count = starts[kept], total[kept]
         children = [ranks.values(keys[starts], None), from_numpy(count)]
         fields = list(self._counts.value_type)

@@ -21,14 +21,7 @@ import pyarrow as pa
 
 from stairwise.aggregates import grouped, limbs, rationals
 from stairwise.aggregates.contract import Kind, Rows
-from stairwise.expressions.views import (
-    Floats,
-    Ints,
-    float64_view,
-    from_numpy,
-    int64_view,
-    validity,
-)
+from stairwise.expressions.views import Floats, Ints, float64_view, from_numpy, int64_view, validity
 from stairwise.schema import Instant
 
 

@@ -30,15 +30,7 @@ import pyarrow as pa
 
 from stairwise.aggregates import grouped, ragged
 from stairwise.aggregates.contract import Kind, Rows
-from stairwise.expressions.views import (
-    Floats,
-    Ints,
-    canonical,
-    float64_view,
-    from_numpy,
-    int64_view,
-    validity,
-)
+from stairwise.expressions.views import Floats, Ints, canonical, float64_view, from_numpy, int64_view, validity
 from stairwise.schema import Instant
 
 RELATIVE_ERROR = 0.01

@@ -22,15 +22,7 @@ from stairwise.aggregates import grouped
 from stairwise.aggregates.contract import Kind, Rows
 from stairwise.aggregates.rounding import mean_of_words
 from stairwise.expressions import huge
-from stairwise.expressions.views import (
-    Ints,
-    Words,
-    decimal_words,
-    from_numpy,
-    from_words,
-    int64_view,
-    validity,
-)
+from stairwise.expressions.views import Ints, Words, decimal_words, from_numpy, from_words, int64_view, validity
 from stairwise.schema import Instant
 
 

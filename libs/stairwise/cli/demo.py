@@ -25,10 +25,10 @@ from stairwise.client import Client, Credentials, Publisher, Subscription, Updat
 from stairwise.errors import ConfigError, StairwiseError
 from stairwise.system import state
 from stairwise.system.background import await_running, fork_supervisor
+from stairwise.system.display import display_on
 from stairwise.system.installation import find_installation
-from stairwise.system.progress import display_on
 from stairwise.system.shutdown import stop_system
-from stairwise.system.startup import Prepared, Wishes, log_to_file, prepare, supervise
+from stairwise.system.startup import PreparedSystem, Wishes, log_to_file, prepare, supervise
 from stairwise.system.state import Addresses
 
 TICKERS = ("ASTER", "BIRCH", "CEDAR", "DELTA", "EMBER")
@@ -136,7 +136,7 @@ def _running_in(directory: Path) -> Addresses | None:
     return current.addresses if current is not None and current.is_running else None
 
 
-def _supervise_quietly(prepared: Prepared) -> None:
+def _supervise_quietly(prepared: PreparedSystem) -> None:
     supervise(prepared, lambda _: None)
 
 

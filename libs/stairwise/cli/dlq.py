@@ -14,7 +14,7 @@ from rich.table import Table
 
 from stairwise.cli.session import Connection, complete_stream, connected, connection_options
 from stairwise.client.dead_letters import DeadLetter, DeadLetters
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 
 SHOWN = 60
 """How many bytes of a letter a table shows."""

@@ -9,13 +9,15 @@ from stairwise.cli.session import Connection, complete_query, connected, connect
 
 @click.command()
 @click.argument("query", shell_complete=complete_query)
+@click.option("--analyze", is_flag=True, help="Also show what the running query costs: rows, CPU, state, lateness.")
 @connection_options
-def explain(query: str, connection: Connection) -> None:
-    """Show how QUERY, a name or a SELECT, is evaluated: its plan, its update pattern, and whom it shares with.
+def explain(query: str, analyze: bool, connection: Connection) -> None:
+    """Show how QUERY, a name or a SELECT, is evaluated: what runs at each step, and whom it shares with.
 
     \b
     stairwise explain volumes
+    stairwise explain volumes --analyze
     stairwise explain "SELECT COUNT(*) FROM trades [RANGE 60 SECONDS]"
     """
     with connected(connection) as client:
-        click.echo(client.explain(query))
+        click.echo(client.explain(query, analyze=analyze))

@@ -19,7 +19,7 @@ from stairwise.client import Publisher
 from stairwise.errors import ConfigError
 from stairwise.local.chunks import Rejected
 from stairwise.local.jsonl import line_blocks
-from stairwise.local.sources import STDIN, Bytes, Source, check_packing, format_of, unreadable
+from stairwise.local.sources import STDIN, Bytes, FileSource, check_packing, format_of, unreadable
 from stairwise.schema import Stream
 
 FORMATS = ("jsonl", "csv", "parquet")
@@ -28,7 +28,7 @@ LOOKED_AT = 1 << 16
 """In how many bytes an object is looked for before a file counts as one of JSON lines."""
 _MAGIC = {b"\x1f\x8b": "jsonl.gz", b"\x28\xb5\x2f\xfd": "jsonl.zst", b"PAR1": "parquet"}
 
-Portion: TypeAlias = Sequence[bytes] | Sequence[Rejected] | pa.RecordBatch
+FilePortion: TypeAlias = Sequence[bytes] | Sequence[Rejected] | pa.RecordBatch
 """Lines, bad rows, or rows in columns."""
 
 
@@ -47,9 +47,9 @@ class FileRows:
             if self.format == "jsonl" and told is None:
                 _check_lines(name, self.told)
         if self.format == "jsonl":
-            self._opened: Bytes | Source = Bytes(name, self.told)
+            self._opened: Bytes | FileSource = Bytes(name, self.told)
         else:
-            self._opened = Source(stream, name, told=self.told)
+            self._opened = FileSource(stream, name, told=self.told)
             if is_named:
                 self._opened.check()
 
@@ -60,9 +60,9 @@ class FileRows:
     def position(self) -> int:
         return self._opened.position()
 
-    def portions(self) -> Iterator[Portion]:
+    def portions(self) -> Iterator[FilePortion]:
         """What there is, a bounded piece at a time; of a pipe, as it comes. Empty lines are no rows."""
-        if isinstance(self._opened, Source):
+        if isinstance(self._opened, FileSource):
             for chunk in self._opened.chunks():
                 yield chunk.rows
                 yield chunk.rejected
@@ -76,13 +76,13 @@ class FileRows:
             self._opened.close()
 
     def send_rejected(self, publisher: Publisher, some: Sequence[Rejected]) -> None:
-        assert isinstance(self._opened, Source)
+        assert isinstance(self._opened, FileSource)
         place = f"{'stdin' if self.name == STDIN else Path(self.name).name}, {self._opened.unit}"
         for bad in some:
             publisher.send_rejected(bad.code, bad.field, f"{place} {bad.number}: {bad.message}", bad.raw)
 
 
-def cut(portion: Portion, rows: int) -> Iterator[Portion]:
+def cut(portion: FilePortion, rows: int) -> Iterator[FilePortion]:
     """The same, so many rows at a time."""
     for start in range(0, len(portion), rows):
         if isinstance(portion, pa.RecordBatch):

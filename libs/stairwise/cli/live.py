@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from stairwise.algebra.query import Emit
 from stairwise.client import Update
-from stairwise.cql.query import Emit
 from stairwise.schema import Column, Instant
 
 MOST_ROWS = 40

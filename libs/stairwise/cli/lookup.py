@@ -11,7 +11,7 @@ from rich.table import Table
 from stairwise.cli.session import Connection, connected, connection_options
 from stairwise.client.lookups import TIMEOUT, Answer
 from stairwise.cql.literals import parse_timestamp
-from stairwise.operators.lines import json_lines, texts, to_bytes
+from stairwise.reports.lines import json_lines, texts, to_bytes
 from stairwise.schema import Instant
 
 

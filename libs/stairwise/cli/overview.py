@@ -13,10 +13,10 @@ from stairwise.client import Client
 from stairwise.client.status import Status, StreamStatus
 from stairwise.errors import StairwiseError
 from stairwise.platform.channels import Credentials
-from stairwise.platform.waiting import LONG, duration
 from stairwise.schema import Instant
+from stairwise.system.part_status import PartStatus, ask_all
 from stairwise.system.state import SystemState
-from stairwise.system.status import PartStatus, ask_all
+from stairwise.wire.waiting import LONG, duration
 
 TIMEOUT = 3.0
 """How long the registry may take to tell, in seconds."""

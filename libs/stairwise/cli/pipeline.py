@@ -19,30 +19,30 @@ from pathlib import Path
 
 import numpy as np
 
+from stairwise.algebra.query import Query
+from stairwise.algebra.spelling import spell_stream
 from stairwise.cli.session import traced
 from stairwise.client import Client, Publisher, Subscription
 from stairwise.client.dead_letters import DeadLetters
-from stairwise.cql.query import Query
-from stairwise.cql.spelling import spell_stream
 from stairwise.errors import ConfigError, StairwiseError
 from stairwise.expressions.faults import Faults
 from stairwise.local.driver import StreamSummary, Summary, check_data
 from stairwise.local.merge import Merge
-from stairwise.local.output import Output
+from stairwise.local.output import LineWriter
 from stairwise.local.rejects import Rejects
 from stairwise.local.running import QueryCounts
-from stairwise.local.sources import Source
-from stairwise.operators.emission import Emissions
+from stairwise.local.sources import FileSource
 from stairwise.platform import channels, kafka_security
 from stairwise.platform.security import settings as security
+from stairwise.reports.emission import Emissions
 from stairwise.schema import DUSK, Duration, Instant, Stream
 from stairwise.system import logs, state
 from stairwise.system.background import await_running, fork_supervisor
+from stairwise.system.die_with_parent import tie_to
+from stairwise.system.display import Display, display_on
 from stairwise.system.installation import find_installation
-from stairwise.system.leash import tie_to
-from stairwise.system.progress import Display, display_on
 from stairwise.system.shutdown import stop_system
-from stairwise.system.startup import Prepared, Wishes, log_to_file, prepare, supervise
+from stairwise.system.startup import PreparedSystem, Wishes, log_to_file, prepare, supervise
 from stairwise.system.state import Addresses, SystemState
 from stairwise.system.temporary import state_directory
 
@@ -63,7 +63,7 @@ def run_pipeline(
     streams: Mapping[str, Stream],
     queries: Sequence[Query],
     data: Mapping[str, Sequence[str]],
-    output: Output,
+    output: LineWriter,
     *,
     partitions: int,
     rejects: Rejects,
@@ -72,7 +72,7 @@ def run_pipeline(
     """Run queries over the files of their streams, on Spark."""
     used = check_data(streams, queries, data)
     declared = {name: _as_replayed(stream, partitions) for name, stream in streams.items()}
-    sources = {name: [Source(declared[name], file) for file in data[name]] for name in used}
+    sources = {name: [FileSource(declared[name], file) for file in data[name]] for name in used}
     display = _Silent() if quiet else display_on(sys.stderr)
     needed = NEEDED | (FOR_FILTERS if any(query.by_lookups for query in queries) else frozenset())
     with ExitStack() as stack:
@@ -121,7 +121,7 @@ def _create(query: Query) -> str:
     return f'CREATE QUERY "{query.name}" AS {query.text}'
 
 
-def _publish(publisher: Publisher, stream: Stream, sources: Sequence[Source], rejects: Rejects) -> StreamSummary:
+def _publish(publisher: Publisher, stream: Stream, sources: Sequence[FileSource], rejects: Rejects) -> StreamSummary:
     """Every file of a stream, in order."""
     summary = StreamSummary(stream.name)
     for source in sources:
@@ -163,7 +163,7 @@ def _system(directory: Path, needed: Set[str], display: Display) -> Iterator[Add
         stop_system(directory, display)
 
 
-def _supervise(prepared: Prepared, parent: int) -> None:
+def _supervise(prepared: PreparedSystem, parent: int) -> None:
     tie_to(parent)
     supervise(prepared, lambda _: None)
 

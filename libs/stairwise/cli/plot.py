@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
+from stairwise.algebra.query import Emit
 from stairwise.cli.live import cell_text, clock
 from stairwise.client import Update
-from stairwise.cql.query import Emit
 from stairwise.errors import NotFoundError, StairwiseError
 from stairwise.schema import Column, Instant
 

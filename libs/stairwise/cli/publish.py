@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from stairwise.cli.file_rows import INPUT_FORMATS, FileRows, Portion, cut
+from stairwise.cli.file_rows import INPUT_FORMATS, FilePortion, FileRows, cut
 from stairwise.cli.session import Connection, complete_stream, connected, connection_options
 from stairwise.client import Confirmation, Publisher, PublishError
 from stairwise.client.confirmation import PATIENCE
@@ -115,13 +115,13 @@ def publish(
 
 def _sender(
     publisher: Publisher, source: FileRows, format_: str | None, batch: int | None
-) -> Callable[[Portion], None]:
+) -> Callable[[FilePortion], None]:
     """What sends a portion of the source."""
     if source.format != "jsonl":
         if format_ not in (None, "arrow"):
             raise click.UsageError(f"--format {format_} is for JSON lines: {source.format} goes as arrow")
 
-        def send(portion: Portion) -> None:
+        def send(portion: FilePortion) -> None:
             if isinstance(portion, pa.RecordBatch):
                 publisher.send_decoded(portion, batch or TABLE_ROWS)
             else:
@@ -138,7 +138,7 @@ def _sender(
             return lambda lines: publisher.send_lines(cast(list[bytes], lines))
 
 
-def _paced(portions: Iterator[Portion], rate: float | None) -> Iterator[Portion]:
+def _paced(portions: Iterator[FilePortion], rate: float | None) -> Iterator[FilePortion]:
     """The same rows, cut and held back so that no more than ``rate`` go in a second."""
     if rate is None:
         yield from portions

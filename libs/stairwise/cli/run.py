@@ -15,11 +15,11 @@ import msgspec
 from stairwise.errors import ConfigError
 
 if TYPE_CHECKING:
-    from stairwise.cql.query import Query
+    from stairwise.algebra.query import Query
     from stairwise.cql.script import Catalogue
     from stairwise.local.driver import Summary
     from stairwise.local.engine import Leap
-    from stairwise.local.output import Output
+    from stairwise.local.output import LineWriter
     from stairwise.local.rejects import Rejects
 
 FORMATS = ("table", "jsonl", "csv", "parquet")
@@ -91,9 +91,11 @@ def run(
 
     catalogue = Catalogue()
     changes = catalogue.execute(_read(script))
-    explained = [change.query for change in changes if isinstance(change, Explained)]
-    for query in explained:
-        _explain(query, catalogue.queries, beside_results=bool(data))
+    explained = [change for change in changes if isinstance(change, Explained)]
+    for change in explained:
+        _explain(change.query, catalogue.queries, beside_results=bool(data))
+        if change.analyze:
+            click.echo("measured: not by run; ask a running system: stairwise explain NAME --analyze", err=bool(data))
     queries = list(catalogue.queries.values())
     if not data and (explained or not queries):
         return
@@ -129,7 +131,7 @@ def _run_on_spark(
     catalogue: Catalogue,
     queries: list[Query],
     data: dict[str, list[str]],
-    sink: Output,
+    sink: LineWriter,
     rejects: Rejects,
     partitions: int,
     quiet: bool,
@@ -152,12 +154,12 @@ def _read(script: str) -> str:
 
 def _explain(query: Query, queries: Mapping[str, Query], *, beside_results: bool) -> None:
     """A plan goes to stdout, unless results do."""
-    from stairwise.sharing.explain import explain
+    from stairwise.plan.explain import explain
 
     click.echo(explain(query, queries), err=beside_results)
 
 
-def _output(stack: ExitStack, queries: list[Query], format_: str | None, path: str | None) -> Output:
+def _output(stack: ExitStack, queries: list[Query], format_: str | None, path: str | None) -> LineWriter:
     from stairwise.local.output import CsvOutput, JsonOutput, ParquetOutput
     from stairwise.local.table import TableOutput
 
@@ -168,7 +170,7 @@ def _output(stack: ExitStack, queries: list[Query], format_: str | None, path: s
         return TableOutput(queries, text)
     if chosen == "parquet" and path is None and sys.stdout.isatty():
         raise ConfigError("parquet is not for a terminal", hint="-o FILE.parquet")
-    makers: dict[str, Callable[[list[Query], BinaryIO], Output]] = {
+    makers: dict[str, Callable[[list[Query], BinaryIO], LineWriter]] = {
         "jsonl": JsonOutput,
         "csv": CsvOutput,
         "parquet": ParquetOutput,

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from stairwise.algebra.spelling import spell_retention
 from stairwise.cli.live import LiveAnswer
 from stairwise.cli.prompt import scripts
 from stairwise.cli.session import Connection, connected, connection_options
@@ -20,7 +21,6 @@ from stairwise.client.request import From
 from stairwise.cql import ast
 from stairwise.cql.completion import Known
 from stairwise.cql.parser import parse_script
-from stairwise.cql.spelling import spell_retention
 from stairwise.errors import StairwiseError
 from stairwise.schema import Stream
 

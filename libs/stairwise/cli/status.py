@@ -18,11 +18,11 @@ from rich.text import Text
 
 from stairwise.cli.overview import Looking, Overview, StreamLine
 from stairwise.cli.up import directory_option
-from stairwise.platform.waiting import duration, moment
 from stairwise.schema import Instant
 from stairwise.system import state
+from stairwise.system.part_status import PartStatus
 from stairwise.system.state import NotRunningError, SystemState
-from stairwise.system.status import PartStatus
+from stairwise.wire.waiting import duration, moment
 
 EVERY = 2.0
 """How often --watch looks, in seconds."""

@@ -12,13 +12,13 @@ from rich.text import Text
 from stairwise.cli.live import LiveAnswer
 from stairwise.cli.plot import Plot
 from stairwise.cli.session import Connection, complete_query, connected, connection_options
-from stairwise.cli.waiting import Lines, watched, words
+from stairwise.cli.waiting import WaitingLines, watched, words
 from stairwise.client import Client, Subscription
 from stairwise.client.request import From
 from stairwise.cql.literals import parse_timestamp
 from stairwise.errors import StairwiseError
-from stairwise.operators.lines import json_lines, to_bytes
-from stairwise.platform.waiting import Waiting
+from stairwise.reports.lines import json_lines, to_bytes
+from stairwise.wire.waiting import Waiting
 
 
 class Start(click.ParamType):
@@ -93,7 +93,7 @@ def subscribe(
 def print_lines(client: Client, subscription: Subscription, limit: int | None, *, quiet: bool = False) -> None:
     """One JSON object per change, as everywhere; each report is flushed as it comes."""
     left = limit
-    with watched(client, subscription, None if quiet else Lines()) as updates:
+    with watched(client, subscription, None if quiet else WaitingLines()) as updates:
         for update in updates:
             lines = json_lines(update.query, update.emission())[:left]
             sys.stdout.buffer.write(to_bytes(lines))
@@ -134,7 +134,7 @@ def show_live(
 
         if console.is_terminal:
             live.refresh()
-        with watched(client, subscription, None if quiet else note if is_drawn else Lines()) as updates:
+        with watched(client, subscription, None if quiet else note if is_drawn else WaitingLines()) as updates:
             for update in updates:
                 picture.apply(update, subscription.emit)
                 noted.note = ""

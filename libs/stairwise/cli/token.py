@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from stairwise.platform.security.scopes import Scope
+from stairwise.platform.security.scopes import TokenScope
 from stairwise.platform.security.tokens import digest_of, new_token, read
 
 
@@ -17,7 +17,7 @@ from stairwise.platform.security.tokens import digest_of, new_token, read
 @click.option(
     "--scope",
     "scopes",
-    type=click.Choice([scope.value for scope in Scope]),
+    type=click.Choice([scope.value for scope in TokenScope]),
     multiple=True,
     required=True,
     help="What it allows; may be given several times.",

@@ -14,11 +14,11 @@ import click
 from stairwise.platform.config import Settings
 from stairwise.system import state
 from stairwise.system.background import await_running, failure, fork_supervisor
+from stairwise.system.display import Display, display_on
 from stairwise.system.installation import find_installation
 from stairwise.system.layout import PORT_OPTIONS, PORTS
-from stairwise.system.progress import Display, display_on
 from stairwise.system.shutdown import stop_system
-from stairwise.system.startup import Prepared, Wishes, log_to_file, prepare, supervise
+from stairwise.system.startup import PreparedSystem, Wishes, log_to_file, prepare, supervise
 from stairwise.system.state import SystemState
 
 PORT = click.IntRange(1, 65535)
@@ -93,7 +93,7 @@ def up(
         _run_here(prepared, display)
 
 
-def _run_here(prepared: Prepared, display: Display) -> None:
+def _run_here(prepared: PreparedSystem, display: Display) -> None:
     log_to_file(prepared.directory)
     logging.getLogger("stairwise.system").addHandler(_Remarks(display))
     before = "starting"
@@ -112,14 +112,14 @@ def _run_here(prepared: Prepared, display: Display) -> None:
     display.say("stopped; `stairwise up` goes on from here")
 
 
-def _run_detached(prepared: Prepared, display: Display) -> None:
+def _run_detached(prepared: PreparedSystem, display: Display) -> None:
     log = log_to_file(prepared.directory)
     pid = fork_supervisor(lambda: _run_in_background(prepared), log)
     running = await_running(prepared.directory, pid, display)
     _show_addresses(running, prepared.directory, "`stairwise down` stops it")
 
 
-def _run_in_background(prepared: Prepared) -> None:
+def _run_in_background(prepared: PreparedSystem) -> None:
     supervise(prepared, lambda _: None)
 
 

@@ -11,7 +11,7 @@ import click
 
 from stairwise.client import Client, Subscription, Update
 from stairwise.errors import StairwiseError
-from stairwise.platform.waiting import Waiting
+from stairwise.wire.waiting import Waiting
 
 AFTER = 3.0
 """After how long without a report it is first asked, in seconds."""
@@ -68,7 +68,7 @@ class Watch:
         return found
 
 
-class Lines:
+class WaitingLines:
     """Says it on stderr, a line at a time; that a figure has changed is worth one now and then."""
 
     def __init__(self) -> None:

@@ -11,66 +11,34 @@ async with AsyncClient.connect() as client:
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import grpc
 import pyarrow as pa
 
-from stairwise.client.addresses import located
 from stairwise.client.aio_subscription import AsyncSubscription
-from stairwise.client.client import CHANNEL_OPTIONS, STATUS_TIMEOUT, TIMEOUT
+from stairwise.client.connection import CHANNEL_OPTIONS, STATUS_TIMEOUT, TIMEOUT, ClientConnection
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import TIMEOUT as LOOKUP_TIMEOUT
 from stairwise.client.lookups import Answer, AsyncLookupsClient, Many
 from stairwise.client.publisher import Publisher, publishable
 from stairwise.client.receiver import Receiver
-from stairwise.client.reports import Pages
-from stairwise.client.request import Encoding, From, Where
+from stairwise.client.reports import ReportPages
+from stairwise.client.request import Encoding, From, Where, explain_request
 from stairwise.client.status import Status
 from stairwise.client.update import Row, Update
-from stairwise.platform.channels import NONE, Credentials, aio_channel
-from stairwise.platform.status import from_rpc_error
+from stairwise.platform.channels import aio_channel
+from stairwise.platform.error_status import from_rpc_error
 from stairwise.schema import Instant
-from stairwise.system.state import Addresses
-from stairwise.v1 import registry_pb2, registry_pb2_grpc, results_pb2_grpc
+from stairwise.v1 import registry_pb2
 
 
-class AsyncClient:
+class AsyncClient(ClientConnection):
     """Connects when it is first needed, in the loop that uses it. What goes wrong is one of ``stairwise.errors``."""
 
-    def __init__(self, addresses: Addresses, credentials: Credentials = NONE) -> None:
-        self.addresses = addresses
-        self._credentials = credentials
-        self._channels: dict[str, grpc.aio.Channel] = {}
-
-    @classmethod
-    def connect(
-        cls,
-        host: str | None = None,
-        *,
-        registry: str | None = None,
-        results: str | None = None,
-        lookups: str | None = None,
-        brokers: str | None = None,
-        directory: Path | str | None = None,
-        credentials: Credentials | None = None,
-        environ: Mapping[str, str] = os.environ,
-    ) -> AsyncClient:
-        """A client of a running system, found as ``Client.connect`` finds it."""
-        given = {
-            "STAIRWISE_REGISTRY": registry,
-            "STAIRWISE_RESULTS": results,
-            "STAIRWISE_LOOKUPS": lookups,
-            "STAIRWISE_BROKERS": brokers,
-        }
-        addresses = located(host, given, directory, environ)
-        return cls(addresses, credentials if credentials is not None else Credentials.from_environment(environ))
-
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -92,6 +60,12 @@ class AsyncClient:
     async def queries(self) -> list[QueryInfo]:
         answer = await self._ask_registry("ListQueries", registry_pb2.ListQueriesRequest())
         return [QueryInfo.from_proto(q) for q in answer.queries]
+
+    async def explain(self, query: str, *, analyze: bool = False) -> str:
+        """How a registered query, or a SELECT, is evaluated; ``analyze``: and what the query costs as it runs."""
+        answer = await self._ask_registry("Explain", explain_request(query, analyze=analyze))
+        explanation: str = answer.explanation
+        return explanation
 
     async def status(self, query: str = "", *, timeout: float = STATUS_TIMEOUT) -> Status:
         """Where all streams stand; of a query, its own, and what it waits for."""
@@ -127,7 +101,7 @@ class AsyncClient:
         encoding: Encoding = "arrow",
     ) -> Update:
         """The same as an update, for ``to_arrow`` and ``to_pandas``; subscribing with its token goes on from there."""
-        pages = Pages(query, time, where, encoding)
+        pages = ReportPages(query, time, where, encoding)
         while pages.request is not None:
             pages.take(await _ask(self._results.Snapshot, pages.request, self.addresses.results))
         return pages.report()
@@ -155,21 +129,11 @@ class AsyncClient:
         return await asyncio.to_thread(Publisher, self.addresses.brokers, declared, tracked=tracked)
 
     @cached_property
-    def _registry(self) -> registry_pb2_grpc.RegistryStub:
-        return registry_pb2_grpc.RegistryStub(self._channel(self.addresses.registry))
-
-    @cached_property
-    def _results(self) -> results_pb2_grpc.ResultsStub:
-        return results_pb2_grpc.ResultsStub(self._channel(self.addresses.results))
-
-    @cached_property
     def _lookups(self) -> AsyncLookupsClient:
         return AsyncLookupsClient(self._channel(self.addresses.lookups), self.addresses.lookups)
 
-    def _channel(self, address: str) -> grpc.aio.Channel:
-        if address not in self._channels:
-            self._channels[address] = aio_channel(address, self._credentials, CHANNEL_OPTIONS)
-        return self._channels[address]
+    def _open(self, address: str) -> grpc.aio.Channel:
+        return aio_channel(address, self._credentials, CHANNEL_OPTIONS)
 
     async def _ask_registry(self, method: str, request: Any) -> Any:
         return await _ask(getattr(self._registry, method), request, self.addresses.registry)

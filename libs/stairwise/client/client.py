@@ -2,85 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import grpc
 import pyarrow as pa
 
-from stairwise.client.addresses import located
+from stairwise.client.connection import CHANNEL_OPTIONS, STATUS_TIMEOUT, TIMEOUT, ClientConnection
 from stairwise.client.listing import QueryInfo, StatementResult, StreamInfo
 from stairwise.client.lookups import TIMEOUT as LOOKUP_TIMEOUT
 from stairwise.client.lookups import Answer, LookupsClient, Many
 from stairwise.client.publisher import Publisher, publishable
 from stairwise.client.receiver import Receiver
-from stairwise.client.reports import Pages
-from stairwise.client.request import Encoding, From, Where
+from stairwise.client.reports import ReportPages
+from stairwise.client.request import Encoding, From, Where, explain_request
 from stairwise.client.status import Status
 from stairwise.client.subscription import Subscription
 from stairwise.client.update import Row, Update
-from stairwise.platform.channels import NONE, Credentials, channel
-from stairwise.platform.kafka import MAX_MESSAGE
-from stairwise.platform.status import from_rpc_error
+from stairwise.platform.channels import channel
+from stairwise.platform.error_status import from_rpc_error
 from stairwise.schema import Instant
-from stairwise.system.state import Addresses
-from stairwise.v1 import registry_pb2, registry_pb2_grpc, results_pb2_grpc
-
-TIMEOUT = 60.0
-"""How long a call that gives one answer may take, in seconds."""
-STATUS_TIMEOUT = 10.0
-"""How long one may take that tells how the system does, in seconds."""
-
-CHANNEL_OPTIONS = [
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.max_receive_message_length", MAX_MESSAGE),
-    ("grpc.max_send_message_length", MAX_MESSAGE),
-    ("grpc.keepalive_time_ms", 20_000),  # a server that vanished without a word is noticed
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-]
+from stairwise.v1 import registry_pb2
 
 
-class Client:
+class Client(ClientConnection):
     """Connects when it is first needed. What goes wrong is one of ``stairwise.errors``."""
 
-    def __init__(self, addresses: Addresses, credentials: Credentials = NONE) -> None:
-        self.addresses = addresses
-        self._credentials = credentials
-        self._channels: dict[str, grpc.Channel] = {}
-
-    @classmethod
-    def connect(
-        cls,
-        host: str | None = None,
-        *,
-        registry: str | None = None,
-        results: str | None = None,
-        lookups: str | None = None,
-        brokers: str | None = None,
-        directory: Path | str | None = None,
-        credentials: Credentials | None = None,
-        environ: Mapping[str, str] = os.environ,
-    ) -> Client:
-        """A client of a running system. ``host`` is where all of it is reached, on the usual ports. Addresses are taken
-        as given here, else from STAIRWISE_REGISTRY, STAIRWISE_RESULTS, STAIRWISE_LOOKUPS and STAIRWISE_BROKERS, else
-        from the state directory of `stairwise up`; credentials as given here, else from STAIRWISE_TLS_CA,
-        STAIRWISE_TOKEN_FILE and their like."""
-        given = {
-            "STAIRWISE_REGISTRY": registry,
-            "STAIRWISE_RESULTS": results,
-            "STAIRWISE_LOOKUPS": lookups,
-            "STAIRWISE_BROKERS": brokers,
-        }
-        addresses = located(host, given, directory, environ)
-        return cls(addresses, credentials if credentials is not None else Credentials.from_environment(environ))
-
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,11 +52,9 @@ class Client:
         answer = self._ask_registry("ListQueries", registry_pb2.ListQueriesRequest())
         return [QueryInfo.from_proto(q) for q in answer.queries]
 
-    def explain(self, query: str) -> str:
-        """How a registered query, or a SELECT, is evaluated."""
-        is_text = " " in query.strip()
-        request = registry_pb2.ExplainRequest(text=query) if is_text else registry_pb2.ExplainRequest(query=query)
-        explanation: str = self._ask_registry("Explain", request).explanation
+    def explain(self, query: str, *, analyze: bool = False) -> str:
+        """How a registered query, or a SELECT, is evaluated; ``analyze``: and what the query costs as it runs."""
+        explanation: str = self._ask_registry("Explain", explain_request(query, analyze=analyze)).explanation
         return explanation
 
     def status(self, query: str = "", *, timeout: float = STATUS_TIMEOUT) -> Status:
@@ -149,7 +96,7 @@ class Client:
         encoding: Encoding = "arrow",
     ) -> Update:
         """The same as an update, for ``to_arrow`` and ``to_pandas``; subscribing with its token goes on from there."""
-        pages = Pages(query, time, where, encoding)
+        pages = ReportPages(query, time, where, encoding)
         while pages.request is not None:
             pages.take(_ask(self._results.Snapshot, pages.request, self.addresses.results))
         return pages.report()
@@ -178,21 +125,11 @@ class Client:
         return Publisher(self.addresses.brokers, declared, tracked=tracked)
 
     @cached_property
-    def _registry(self) -> registry_pb2_grpc.RegistryStub:
-        return registry_pb2_grpc.RegistryStub(self._channel(self.addresses.registry))
-
-    @cached_property
-    def _results(self) -> results_pb2_grpc.ResultsStub:
-        return results_pb2_grpc.ResultsStub(self._channel(self.addresses.results))
-
-    @cached_property
     def _lookups(self) -> LookupsClient:
         return LookupsClient(self._channel(self.addresses.lookups), self.addresses.lookups)
 
-    def _channel(self, address: str) -> grpc.Channel:
-        if address not in self._channels:
-            self._channels[address] = channel(address, self._credentials, CHANNEL_OPTIONS)
-        return self._channels[address]
+    def _open(self, address: str) -> grpc.Channel:
+        return channel(address, self._credentials, CHANNEL_OPTIONS)
 
     def _ask_registry(self, method: str, request: Any) -> Any:
         return _ask(getattr(self._registry, method), request, self.addresses.registry)

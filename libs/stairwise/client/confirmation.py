@@ -19,9 +19,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from stairwise.client.dead_letters import DeadLetter
 from stairwise.client.deliveries import Deliveries
 from stairwise.errors import StairwiseError
-from stairwise.platform import kafka, topics
-from stairwise.platform.standing import INGEST_GROUP
+from stairwise.platform import kafka
 from stairwise.schema import Stream
+from stairwise.wire import topics
+from stairwise.wire.stream_standing import INGEST_GROUP
 
 PATIENCE = 30.0
 """How long ingest may take without getting any further, in seconds, unless told otherwise."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from stairwise.errors import NotFoundError
-from stairwise.platform import kafka, topics
-from stairwise.streams.codes import Code
+from stairwise.platform import kafka
 from stairwise.streams.messages import CONTENT_TYPE
+from stairwise.streams.reason_codes import Code
+from stairwise.wire import topics
 
 AT_ONCE = 5_000
 """How many are published in a transaction."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stairwise.platform.schemas import column_from_proto, stream_from_proto
 from stairwise.schema import Column, Stream
 from stairwise.v1 import registry_pb2, streams_pb2
+from stairwise.wire.schemas import column_from_proto, stream_from_proto
 
 
 @dataclass(frozen=True)

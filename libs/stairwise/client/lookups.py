@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from stairwise.client.update import Row
 from stairwise.errors import NotReadyError, StairwiseError
-from stairwise.operators.emission import Emission
-from stairwise.operators.pages import from_page, to_page
-from stairwise.platform.status import from_rpc_error
+from stairwise.platform.error_status import from_rpc_error
+from stairwise.reports.emission import Emission
 from stairwise.schema import Instant
+from stairwise.state.pages import from_page, to_page
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
 
 TIMEOUT = 30.0

@@ -24,14 +24,15 @@ from stairwise.client.confirmation import PATIENCE, Aftermath, Confirmation, Pub
 from stairwise.client.deliveries import Deliveries
 from stairwise.client.listing import StreamInfo
 from stairwise.errors import ConflictError, NotFoundError
-from stairwise.platform import kafka, telemetry, topics
+from stairwise.platform import kafka, telemetry
 from stairwise.schema import Stream, Type
 from stairwise.streams import rejected
-from stairwise.streams.codes import Code
 from stairwise.streams.messages import CONTENT_TYPE, Format
 from stairwise.streams.objects import ObjectField, object_reader
 from stairwise.streams.partition import partition_of, split
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import RowDecoder
+from stairwise.wire import topics
 
 LINGER_MS = 5
 """Messages wait this long for company: many small ones share a request."""

@@ -18,14 +18,14 @@ import time
 import grpc
 from opentelemetry.trace import SpanKind
 
+from stairwise.algebra.query import Emit
 from stairwise.client.request import Encoding, From, Where, encoding_number, subscribe_request
 from stairwise.client.update import ArrowChanges, Change, Update, read_arrow, read_changes
-from stairwise.cql.query import Emit
 from stairwise.platform import telemetry
-from stairwise.platform.schemas import column_from_proto
-from stairwise.platform.status import is_answer
+from stairwise.platform.error_status import is_answer
 from stairwise.schema import Column
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.schemas import column_from_proto
 
 FIRST_PATIENCE = 5.0
 """For how long the first connection is tried where nobody answers, in seconds."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from stairwise.client.request import Encoding, Where, encoding_number, matches
 from stairwise.client.update import ArrowChanges, Change, Update, read_arrow, read_value
-from stairwise.platform.schemas import column_from_proto
 from stairwise.schema import Instant
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.schemas import column_from_proto
 
 
-class Pages:
+class ReportPages:
     """Ask with ``request`` as long as there is one, and hand every answer to ``take``."""
 
     def __init__(self, query: str, time: Instant | None, where: Where | None, encoding: Encoding) -> None:

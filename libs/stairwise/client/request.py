@@ -1,4 +1,4 @@
-"""What a client asks of the results service, in its own words and as messages."""
+"""What a client asks of the services, in its own words and as messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from stairwise.client.update import Cell
+from stairwise.v1 import registry_pb2
 from stairwise.v1 import results_pb2 as pb
 
 From = Literal["latest", "earliest"] | int | bytes
@@ -64,3 +65,9 @@ def _value(cell: Cell) -> pb.Value:
             return pb.Value(string=cell)
         case _:
             raise TypeError(f"a filter compares with None, bool, int, float and str, not with {type(cell).__name__}")
+
+
+def explain_request(query: str, *, analyze: bool) -> registry_pb2.ExplainRequest:
+    """Of a SELECT, or of a query by its name."""
+    named = {"text": query} if " " in query.strip() else {"query": query}
+    return registry_pb2.ExplainRequest(**named, analyze=analyze)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stairwise.platform.waiting import Cause, Waiting
 from stairwise.schema import Duration, Instant
 from stairwise.v1 import registry_pb2 as pb
+from stairwise.wire.waiting import Cause, Waiting
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import grpc
 
+from stairwise.algebra.query import Emit
 from stairwise.client.receiver import Receiver, Retry
-from stairwise.cql.query import Emit
 from stairwise.errors import ConfigError
-from stairwise.platform.status import from_rpc_error
+from stairwise.platform.error_status import from_rpc_error
 from stairwise.schema import Column
 from stairwise.v1 import results_pb2 as pb
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 import pyarrow as pa
 
-from stairwise.operators.emission import Emission
-from stairwise.operators.pages import concat, empty, from_page
+from stairwise.reports.emission import Emission
 from stairwise.schema import TIME_COLUMN, Column, Instant
+from stairwise.state.pages import concat, empty, from_page
 from stairwise.v1 import results_pb2 as pb
 
 if TYPE_CHECKING:

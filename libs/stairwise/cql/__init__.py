@@ -1,6 +1,4 @@
-"""CQL, from text to meaning.
-
-    text ──parser──▶ statements (ast) ──resolve──▶ typed queries (query) ──logical, rewrite──▶ plans, explained
+"""CQL, from text to meaning: text ──parser──▶ statements (ast) ──resolve──▶ typed queries (``algebra.query``).
 
 ``script`` runs whole scripts against a catalogue of streams and queries.
 """

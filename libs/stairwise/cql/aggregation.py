@@ -16,8 +16,8 @@ from stairwise.cql.coercion import Typed, is_null
 from stairwise.cql.expressions import AggregateCall, ExpressionResolver
 from stairwise.cql.functions import AGGREGATES, WEIGHABLE, AggregateFunction, Parameter, Takes
 from stairwise.cql.literals import count, double
-from stairwise.cql.query import ITEM_FUNCTIONS, Aggregate, Call, Const, Expr, Field
 from stairwise.cql.source import Source
+from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Call, Const, Expr, Field
 from stairwise.schema import Type
 
 MAX_AGGREGATES = 500

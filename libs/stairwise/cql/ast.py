@@ -446,9 +446,10 @@ class DropQuery:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """Of a query that exists, by name, or of a SELECT that is never started."""
+    """Of a query that exists, by name, or of a SELECT that is never started; ANALYZE: with what it costs as it runs."""
 
     target: Name | SelectStatement
+    analyze: bool = False
     source: Source = NOWHERE
 
 

@@ -336,3 +336,6 @@ class SyntaxBuilder(Transformer[Token, Any]):
         if isinstance(target, ast.SelectStatement):
             target = replace(target, start=_span(explain).end)
         return ast.Explain(target)
+
+    def explain_analyze(self, explain: Token, analyze: Token, target: ast.Name | None) -> ast.Explain:
+        return ast.Explain(self.name(analyze)) if target is None else ast.Explain(target, analyze=True)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stairwise.cql.literals import timestamp
-from stairwise.cql.query import Call, Const, Expr
 from stairwise.cql.source import Source, Span
+from stairwise.expressions.tree import Call, Const, Expr
 from stairwise.schema import Type
 
 

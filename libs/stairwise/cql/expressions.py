@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, common_type, is_null, unify
+from stairwise.cql.comparison import are_mixed, compare_exactly, decided, same_number
 from stairwise.cql.functions import AGGREGATES, SCALARS, Scalar, Takes
 from stairwise.cql.literals import bigint, double, typed_timestamp
-from stairwise.cql.names import Scope
-from stairwise.cql.query import Call, Const, Expr
+from stairwise.cql.names import NameScope
 from stairwise.cql.source import Source, Span
 from stairwise.errors import nearest
+from stairwise.expressions.conditions import all_of, balanced
+from stairwise.expressions.tree import Call, Const, Expr
 from stairwise.schema import Type
 
 MAX_DEPTH = 64
@@ -28,7 +30,7 @@ MAX_LIST = 1_000
 AggregateCall = Callable[[ast.FunctionCall], Expr]
 
 
-class Budget:
+class RepetitionBudget:
     """What is left of MAX_REPETITION, for one statement."""
 
     def __init__(self) -> None:
@@ -51,18 +53,6 @@ def size(expr: Expr) -> int:
     return nodes
 
 
-def all_of(conditions: Sequence[Expr]) -> Expr:
-    return balanced("and", conditions)
-
-
-def balanced(op: str, operands: Sequence[Expr]) -> Expr:
-    """``and`` or ``or`` over any number of operands as a tree of logarithmic depth."""
-    if len(operands) == 1:
-        return operands[0]
-    middle = (len(operands) + 1) // 2
-    return Call(op, (balanced(op, operands[:middle]), balanced(op, operands[middle:])), Type.BOOLEAN)
-
-
 class ExpressionResolver:
     """Resolves the expressions of one clause.
 
@@ -73,8 +63,8 @@ class ExpressionResolver:
     def __init__(
         self,
         source: Source,
-        scope: Scope,
-        budget: Budget,
+        scope: NameScope,
+        budget: RepetitionBudget,
         aggregate: AggregateCall,
         aliases: Mapping[str, ast.Expression] | None = None,
     ) -> None:
@@ -212,6 +202,10 @@ class ExpressionResolver:
         return Call(op, tuple(coerce(self._source, o, target) for o in operands), target)
 
     def _compare(self, op: str, left: Typed, right: Typed) -> Expr:
+        if are_mixed(left.expr, right.expr):
+            for operand in (left, right):
+                self._budget.spend(self._source, operand.span, operand.expr, 2)
+            return compare_exactly(op, left.expr, right.expr)
         args = unify(self._source, (left, right), op, Type.BIGINT)
         if args[0].type is Type.BOOLEAN and op not in ("=", "<>"):
             raise self._source.error(left.span, f"BOOLEANs have no order for {op}", expected="= or <>")
@@ -237,11 +231,20 @@ class ExpressionResolver:
         self._limit_list(node.items, node.span, "IN")
         operand = self.typed(node.operand)
         items = [self.typed(item) for item in node.items]
-        if all(isinstance(item.expr, Const) for item in items):
-            args = unify(self._source, (operand, *items), "IN", Type.BIGINT)
-            return _negate_if(node.negated, Call("in", args, Type.BOOLEAN))
+        literals = [item.expr for item in items if isinstance(item.expr, Const)]
+        if len(literals) == len(items):
+            return _negate_if(node.negated, self._among(operand, items, literals))
         self._budget.spend(self._source, node.span, operand.expr, len(items))
         return _negate_if(node.negated, balanced("or", [self._compare("=", operand, item) for item in items]))
+
+    def _among(self, operand: Typed, items: Sequence[Typed], literals: Sequence[Const]) -> Expr:
+        """IN of literals. Those that no value of the operand's type can equal are left out."""
+        members = unify(self._source, (operand, *items), "IN", Type.BIGINT)
+        if is_null(operand.expr) or not members[0].type.is_numeric:
+            return Call("in", members, Type.BOOLEAN)
+        found = [same_number(literal, operand.expr.type) for literal in literals]
+        possible = [const for const in found if const is not None]
+        return Call("in", (operand.expr, *possible), Type.BOOLEAN) if possible else decided(operand.expr, False)
 
     def _limit_list(self, items: Sequence[object], span: Span, what: str) -> None:
         if len(items) > MAX_LIST:

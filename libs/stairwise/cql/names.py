@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from stairwise.algebra.query import Input
 from stairwise.cql import ast
-from stairwise.cql.query import Field, Input
 from stairwise.cql.source import Source
 from stairwise.errors import nearest
+from stairwise.expressions.tree import Field
 
 
 @dataclass(frozen=True)
-class Scope:
+class NameScope:
     """The inputs that an expression can see; their columns count through from the first input's first."""
 
     inputs: tuple[Input, ...]

@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from stairwise.algebra.query import Emit, Except, Query, Relation, Select, Union, Widen, inputs, selects
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, is_null
 from stairwise.cql.literals import count, duration, size
-from stairwise.cql.query import ITEM_FUNCTIONS, Emit, Except, Output, Query, Relation, Select, Union, inputs, selects
 from stairwise.cql.select import resolve_select
 from stairwise.cql.source import Source, Span
 from stairwise.cql.window_clauses import single_options
 from stairwise.errors import nearest
+from stairwise.expressions.tree import ITEM_FUNCTIONS, Field, Output
 from stairwise.schema import FOREVER, TIME_COLUMN, Column, Duration, Stream, Type, Unit
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
@@ -357,8 +358,17 @@ def _is_null_column(relation: Relation, index: int) -> bool:
 
 
 def _widened(source: Source, relation: Relation, index: int, target: Type, span: Span) -> Relation:
-    """The relation with one of its columns in a wider type."""
-    if not isinstance(relation, Select):
+    """The relation with one of its columns in a wider type.
+
+    DISTINCT and EXCEPT compare their rows before they are widened. To the literal NULL it makes no difference.
+    """
+    if relation.outputs[index].type is target:
+        return relation
+    compares = isinstance(relation, Except) or (isinstance(relation, Select) and relation.distinct)
+    if compares and not _is_null_column(relation, index):
+        rows = tuple(Output(o.name, Field(i, o.name, o.type)) for i, o in enumerate(relation.outputs))
+        relation = Widen(relation, rows)
+    if isinstance(relation, Union | Except):
         return replace(
             relation,
             left=_widened(source, relation.left, index, target, span),

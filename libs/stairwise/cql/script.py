@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from stairwise.algebra.query import Query
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
-from stairwise.cql.query import Query
 from stairwise.cql.resolve import check_name, resolve_alteration, resolve_query, resolve_stream, resolve_table
 from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError
 from stairwise.schema import Stream
@@ -73,6 +73,7 @@ class Explained:
     """EXPLAIN was asked of this query, which need not be one that runs."""
 
     query: Query
+    analyze: bool = False
 
 
 Change = (
@@ -142,7 +143,7 @@ class Catalogue:
             case ast.Explain():
                 target = statement.target
                 if isinstance(target, ast.Name):
-                    yield Explained(self._query(target.text))
+                    yield Explained(self._query(target.text), statement.analyze)
                 else:
                     yield Explained(resolve_query("", target, self.streams))
 

@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from stairwise.algebra.query import Input, Select
 from stairwise.cql import ast
 from stairwise.cql.aggregation import AggregateCalls, GroupRow, UngroupedColumnError, refuse_aggregates
-from stairwise.cql.expressions import Budget, ExpressionResolver, all_of
+from stairwise.cql.expressions import ExpressionResolver, RepetitionBudget
 from stairwise.cql.functions import AGGREGATES
-from stairwise.cql.names import Scope
-from stairwise.cql.query import ITEM_FUNCTIONS, Aggregate, Const, Expr, Field, Input, Output, Select
+from stairwise.cql.names import NameScope
 from stairwise.cql.source import Source, Span
 from stairwise.cql.window_clauses import resolve_window
 from stairwise.errors import nearest
+from stairwise.expressions.conditions import all_of
+from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Const, Expr, Field, Output
 from stairwise.schema import Stream
 from stairwise.windows.spec import LandmarkWindow, MultiWindow, RelationWindow, TimeWindow, Window
 
@@ -36,9 +38,9 @@ class _SelectResolver:
     def __init__(self, source: Source, select: ast.Select, streams: Mapping[str, Stream]) -> None:
         self._source = source
         self._select = select
-        self._budget = Budget()
+        self._budget = RepetitionBudget()
         self._inputs = _inputs(source, select, streams)
-        self._scope = Scope(self._inputs)
+        self._scope = NameScope(self._inputs)
         self._aliases = {
             item.alias.name.text: item.expression
             for item in select.items
@@ -77,7 +79,7 @@ class _SelectResolver:
         self._check(select)
         return select
 
-    def _resolver(self, clause: str, hint: str, scope: Scope | None = None) -> ExpressionResolver:
+    def _resolver(self, clause: str, hint: str, scope: NameScope | None = None) -> ExpressionResolver:
         """For the expressions of a clause in which aggregates have no place."""
         refuse = refuse_aggregates(self._source, clause, hint)
         return ExpressionResolver(self._source, scope or self._scope, self._budget, refuse)
@@ -89,7 +91,7 @@ class _SelectResolver:
         conditions = []
         for index, clause in enumerate(self._select.sources):
             if clause.on is not None:
-                seen = Scope(self._inputs[: index + 1])
+                seen = NameScope(self._inputs[: index + 1])
                 conditions.append(self._resolver("ON", "write it in HAVING", seen).condition(clause.on, "ON"))
         if self._select.where is not None:
             resolver = self._resolver("WHERE", "WHERE sees single rows: write it in HAVING, which sees groups")

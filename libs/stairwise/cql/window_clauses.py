@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from stairwise.algebra.spelling import spell_duration
 from stairwise.cql import ast
 from stairwise.cql.literals import count, double, duration, instant
 from stairwise.cql.source import Source
-from stairwise.cql.spelling import spell_duration
 from stairwise.errors import nearest
 from stairwise.schema import Duration, Stream
-from stairwise.windows.spec import (
-    LandmarkWindow,
-    Level,
-    MultiWindow,
-    PartitionedWindow,
-    RowsWindow,
-    TimeWindow,
-    Window,
-)
+from stairwise.windows.spec import LandmarkWindow, Level, MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 
 MAX_ROWS = 10_000_000
 MAX_LEVELS = 32

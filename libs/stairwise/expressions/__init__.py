@@ -1,1 +1,6 @@
-"""Expressions over Arrow columns, with SQL's NULL logic, never a row at a time."""
+"""Expressions over Arrow columns: SQL's NULLs, exact integers, one order of all values.
+
+tree         fields, literals, calls, aggregates          conditions   their parts, and the one spelling of each
+evaluate     a tree over columns                          faults       NULLs from overflow and division by zero
+arithmetic, comparison, huge   the functions              views, ranges, codes, order   columns as numpy arrays
+"""

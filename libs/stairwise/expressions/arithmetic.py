@@ -30,6 +30,8 @@ from stairwise.expressions.views import (
 Operand: TypeAlias = pa.Array | pa.Scalar
 
 INT64_MIN = -(2**63)
+_WHOLE = 2.0**53
+"""Below it every integer is a DOUBLE."""
 _NO_FAILURE = np.zeros((), np.bool_)
 
 
@@ -129,6 +131,23 @@ def to_double(value: Operand) -> Operand:
     column = _as_column(value, 1)
     doubles = from_numpy(huge.to_double(decimal_words(column)))
     return _like(value, _null_where_null(doubles, column))
+
+
+def excess(value: Operand) -> Operand:
+    """1 where a BIGINT or HUGEINT is above its nearest DOUBLE, −1 where it is below it, 0 where it is one."""
+    column = _as_column(value, 1)
+    if pa.types.is_decimal(column.type):
+        doubles = huge.to_double(decimal_words(column))
+        signs = np.zeros(len(column), np.int64)
+        for row in np.flatnonzero(np.abs(doubles) >= _WHOLE).tolist():
+            rest = int(column[row].as_py() or 0) - int(doubles[row])
+            signs[row] = (rest > 0) - (rest < 0)
+    else:
+        integers = int64_view(column)
+        doubles = integers.astype(np.float64)
+        above = doubles >= -float(INT64_MIN)  # where the nearest DOUBLE is no BIGINT
+        signs = np.where(above, -1, np.sign(integers - np.where(above, 0.0, doubles).astype(np.int64)))
+    return _like(value, _null_where_null(from_numpy(signs), column))
 
 
 def to_bigint(value: Operand) -> tuple[Operand, Bools]:

@@ -14,15 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from stairwise.expressions.views import (
-    Ints,
-    canonical,
-    float64_view,
-    from_numpy,
-    int32_view,
-    int64_view,
-    validity,
-)
+from stairwise.expressions.views import Ints, canonical, float64_view, from_numpy, int32_view, int64_view, validity
 
 _SPAN_PER_ROW = 4
 """A table of this many entries for each row is cheaper than hashing the rows."""

@@ -29,11 +29,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stairwise.cql.query import Call, Const, Expr, Field
 from stairwise.expressions import arithmetic
 from stairwise.expressions.arithmetic import Operand
 from stairwise.expressions.comparison import compare, is_in
 from stairwise.expressions.faults import Faults
+from stairwise.expressions.tree import Call, Const, Expr, Field
 from stairwise.expressions.views import Bools, bool_values
 from stairwise.schema import Type
 
@@ -197,6 +197,7 @@ _FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "is_null": pc.is_null,
     "like": _like,
     "to_double": arithmetic.to_double,
+    "excess": arithmetic.excess,
     "to_hugeint": lambda value: pc.cast(value, pa.decimal128(38, 0)),
     "lower": pc.utf8_lower,
     "upper": pc.utf8_upper,

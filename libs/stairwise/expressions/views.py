@@ -72,12 +72,6 @@ def validity(column: pa.Array) -> Bools | None:
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def both_valid(left: Bools | None, right: Bools | None) -> Bools | None:
-    if left is None:
-        return right
-    return left if right is None else left & right
-
-
 def from_numpy(values: npt.NDArray[Any], valid: Bools | None = None) -> pa.Array:
     """A column over ``values``, whose memory it shares; NULL where ``valid`` is False."""
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 
 
 @dataclass(frozen=True)

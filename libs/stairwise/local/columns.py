@@ -16,7 +16,7 @@ import pyarrow as pa
 from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Rejected
 from stairwise.schema import Column, Instant, Stream
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import expected, must_be_there
 from stairwise.streams.times import in_milliseconds, latest_in_files
 

@@ -22,7 +22,7 @@ from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Clock, Rejected
 from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 
 BLOCK = 4 * 2**20
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.errors import ConfigError, NotFoundError
 from stairwise.expressions.faults import Faults
 from stairwise.local.chunks import Chunk
 from stairwise.local.engine import Engine, Leap
-from stairwise.local.output import Output
+from stairwise.local.output import LineWriter
 from stairwise.local.rejects import Rejects
 from stairwise.local.running import QueryCounts
-from stairwise.local.sources import STDIN, Source
+from stairwise.local.sources import STDIN, FileSource
 from stairwise.schema import Stream
 
 
@@ -45,7 +45,7 @@ class _Feed:
 
     def __init__(self, stream: Stream, files: Sequence[str]) -> None:
         self.stream = stream
-        self.sources = [Source(stream, name) for name in files]
+        self.sources = [FileSource(stream, name) for name in files]
         self.summary = StreamSummary(stream.name)
         self._chunks = self._all()
 
@@ -62,7 +62,7 @@ def run_files(
     streams: Mapping[str, Stream],
     queries: Sequence[Query],
     data: Mapping[str, Sequence[str]],
-    output: Output,
+    output: LineWriter,
     *,
     partitions: int = 1,
     sharing: bool = True,

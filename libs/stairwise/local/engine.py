@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import int64_view
-from stairwise.local.merge import Merge, Piece
+from stairwise.local.merge import Merge, QueryLines
 from stairwise.local.running import LongRun, QueryCounts, running
-from stairwise.operators.contract import Batch
-from stairwise.operators.progress import Progress
-from stairwise.operators.store import MemoryStore, Store
+from stairwise.local.watermarks import Watermarks
+from stairwise.reports.contract import Batch
 from stairwise.schema import Instant, Stream
+from stairwise.state.store import MemoryStore, Store
 from stairwise.streams.partition import split
 from stairwise.streams.sequence import Position, sequence
 
@@ -84,15 +84,15 @@ class Engine:
         sharing: bool = True,
         tell: Callable[[Leap], None] = lambda _: None,
     ) -> None:
-        """Queries of one signature are evaluated together. Without ``sharing`` each is evaluated by itself, which says
-        the same and takes longer: tests and benchmarks compare with it. ``tell`` hears of leaps of time that make a
-        query show millions of lines.
+        """Queries of one signature are evaluated together. Without ``sharing`` each has an operator of its own, which
+        says the same and takes longer: tests and benchmarks compare with it. ``tell`` hears of leaps of time that make
+        a query show millions of lines.
         """
         self._partitions = partitions
         self._lanes = {stream.name: _Lane(stream, partitions) for stream in streams}
         self._tell = tell
         self._runners, self._running = running(queries, store, self._tell_of, sharing=sharing)
-        self._progress = Progress({stream.name: partitions for stream in streams})
+        self._watermarks = Watermarks({stream.name: partitions for stream in streams})
         self._merge = Merge(len(queries))
 
     def feed(self, stream: str, rows: pa.RecordBatch) -> list[Late]:
@@ -121,22 +121,21 @@ class Engine:
             batch = Batch(stream.name, partition, done.on_time, numbers, lowest, highest)
             for runner in self._runners:
                 runner.insert(batch)
-            self._progress.saw_rows(stream.name, lowest, highest)
-        self._progress.reached(stream.name, partition, done.position.watermark(stream.lateness))
+        self._watermarks.reached(stream.name, partition, done.position.watermark(stream.lateness))
         if not done.late.num_rows:
             return []
         return [Late(partition, done.late, done.watermark_before)]
 
     def seal(self, stream: str) -> None:
         """No more rows of this stream."""
-        self._progress.seal(stream)
+        self._watermarks.seal(stream)
 
     def watermark(self, stream: str) -> Instant:
-        return self._progress.watermark([stream])
+        return self._watermarks.watermark([stream])
 
-    def advance(self) -> Iterator[list[Piece]]:
+    def advance(self) -> Iterator[list[QueryLines]]:
         """Everything that is now final, in order, in pieces of bearable size."""
-        goals = [self._progress.watermark(query.streams) for query in self._running]
+        goals = [self._watermarks.watermark(query.streams) for query in self._running]
         sources = {i: query.emissions(goals[i]) for i, query in enumerate(self._running)}
         yield from self._merge.drain(sources, goals)
 

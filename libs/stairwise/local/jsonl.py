@@ -8,8 +8,8 @@ from typing import BinaryIO
 import numpy as np
 
 from stairwise.local.chunks import Chunk, Clock, Rejected
-from stairwise.operators.pages import concat
 from stairwise.schema import Stream
+from stairwise.state.pages import concat
 from stairwise.streams.rows import RowDecoder
 from stairwise.streams.times import latest_in_files
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from stairwise.operators.emission import Emissions
+from stairwise.reports.emission import Emissions
 from stairwise.schema import DAWN, Instant
 
 PIECE = 50_000
@@ -25,7 +25,7 @@ PIECE = 50_000
 
 
 @dataclass(frozen=True)
-class Piece:
+class QueryLines:
     """Lines of one query, by its number in order of definition."""
 
     query: int
@@ -45,7 +45,7 @@ class Merge:
 
     def drain(
         self, sources: Mapping[int, Iterator[tuple[Instant, Emissions]]], goals: Sequence[Instant]
-    ) -> Iterator[list[Piece]]:
+    ) -> Iterator[list[QueryLines]]:
         """Draw the blocks of the queries in ``sources``, which are all of them, each up to its goal, and let out what
         is in order.
 
@@ -72,18 +72,18 @@ class Merge:
                 yield from self._let_out(min(behind[0][0], done))
         yield from self._let_out(done)
 
-    def _let_out(self, upto: Instant) -> Iterator[list[Piece]]:
+    def _let_out(self, upto: Instant) -> Iterator[list[QueryLines]]:
         """The lines up to an instant that every query has reached."""
         if upto <= self._let_out_upto:
             return
         self._let_out_upto = upto
-        pieces: list[Piece] = []
+        pieces: list[QueryLines] = []
         for query in sorted(self._waiting):
             kept: list[Emissions] = []
             for block in self._waiting[query]:
                 ready = int(np.searchsorted(block.times, upto, side="right"))
                 if ready:
-                    pieces.append(Piece(query, cut(block, 0, ready)))
+                    pieces.append(QueryLines(query, cut(block, 0, ready)))
                 if ready < len(block.times):
                     kept.append(cut(block, ready, len(block.times)))
                 self._count -= ready
@@ -106,7 +106,7 @@ def cut(lines: Emissions, start: int, stop: int) -> Emissions:
     )
 
 
-def in_order(pieces: Sequence[Piece]) -> np.ndarray | None:
+def in_order(pieces: Sequence[QueryLines]) -> np.ndarray | None:
     """The order of all lines of some pieces, laid end to end; None where they lie in order already.
 
     The pieces come by query and, of one query, by time: a stable sort by time keeps that.

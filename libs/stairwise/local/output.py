@@ -8,17 +8,17 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.errors import ConfigError
-from stairwise.local.merge import Piece, in_order, ordered
-from stairwise.operators.expansion import output_schema
-from stairwise.operators.lines import json_lines, texts, to_bytes
+from stairwise.local.merge import QueryLines, in_order, ordered
+from stairwise.reports.expansion import output_schema
+from stairwise.reports.lines import json_lines, texts, to_bytes
 
 
-class Output(Protocol):
+class LineWriter(Protocol):
     """Takes the result lines, a piece of the output at a time."""
 
-    def write(self, pieces: Sequence[Piece]) -> None: ...
+    def write(self, pieces: Sequence[QueryLines]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -30,7 +30,7 @@ class JsonOutput:
         self._names = [query.name for query in queries]
         self._file = file
 
-    def write(self, pieces: Sequence[Piece]) -> None:
+    def write(self, pieces: Sequence[QueryLines]) -> None:
         lines = [json_lines(self._names[piece.query], piece.lines) for piece in pieces]
         self._file.write(to_bytes(ordered(lines, in_order(pieces))))
 
@@ -51,11 +51,11 @@ class CsvOutput:
         header = ["query", "time", "diff", *self._columns]
         file.write((",".join(_csv_field(name) for name in header) + "\n").encode())
 
-    def write(self, pieces: Sequence[Piece]) -> None:
+    def write(self, pieces: Sequence[QueryLines]) -> None:
         lines = [self._lines(piece) for piece in pieces]
         self._file.write(to_bytes(ordered(lines, in_order(pieces))))
 
-    def _lines(self, piece: Piece) -> pa.StringArray:
+    def _lines(self, piece: QueryLines) -> pa.StringArray:
         lines = piece.lines
         parts = [pa.array(lines.times), pa.array(lines.diff)]
         parts += [lines.rows.column(n) if n in lines.rows.schema.names else None for n in self._columns]
@@ -79,13 +79,13 @@ class ParquetOutput:
         self._schema = pa.schema([*head, *(pa.field(n, t) for n, t in _all_columns(queries).items())])
         self._writer = pq.ParquetWriter(file, self._schema)
 
-    def write(self, pieces: Sequence[Piece]) -> None:
+    def write(self, pieces: Sequence[QueryLines]) -> None:
         batches = [self._batch(piece) for piece in pieces]
         order = in_order(pieces)
         columns = [ordered([b.column(i) for b in batches], order) for i in range(len(self._schema))]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
-    def _batch(self, piece: Piece) -> pa.RecordBatch:
+    def _batch(self, piece: QueryLines) -> pa.RecordBatch:
         lines = piece.lines
         name = pa.array([self._names[piece.query]] * len(lines.times), pa.string())
         columns = [name, pa.array(lines.times), pa.array(lines.diff, pa.int8())]

@@ -14,7 +14,7 @@ from stairwise.errors import ConfigError
 from stairwise.local.chunks import Chunk, Clock
 from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import expected
 from stairwise.streams.times import of_arrow
 

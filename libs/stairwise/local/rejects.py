@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from stairwise.local.chunks import Rejected
 from stairwise.local.engine import Late
-from stairwise.operators.lines import texts, to_bytes
+from stairwise.reports.lines import texts, to_bytes
 from stairwise.schema import Stream
 
 _ENCODER = msgspec.json.Encoder()

@@ -6,7 +6,7 @@
 
 Every query is asked for its lines by itself. The stairs of a shared operator are drawn when its first query runs out
 of them, and wait for the others. Where nothing changes for long, operators are not asked: a run stands for all the
-reports there, and only a query that shows whole answers goes through them (``operators.quiet``).
+reports there, and only a query that shows whole answers goes through them (``reports.runs``).
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
-from stairwise.cql.query import Emit, Query, inputs
+from stairwise.algebra.query import Emit, Query, inputs
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
-from stairwise.operators.build import operator_for
-from stairwise.operators.contract import Batch, Operator
-from stairwise.operators.emission import Emissions
-from stairwise.operators.expansion import Expansion, output_schema
-from stairwise.operators.pages import empty
-from stairwise.operators.quiet import Islands, Quieting, Run, blocks_and_runs, bounds_of
-from stairwise.operators.reports import Reports
-from stairwise.operators.store import Store
-from stairwise.schema import DAWN, Instant, Stream
-from stairwise.sharing.build import (
+from stairwise.plan.parts import operator_for
+from stairwise.plan.shared import (
     AnySignature,
     Block,
     HoldingExpansion,
     QueryExpansion,
-    last_time,
     shared_expansion,
     shared_operator,
     shared_signature,
 )
+from stairwise.reports.blocks import Reports
+from stairwise.reports.contract import Batch, Operator
+from stairwise.reports.emission import Emissions
+from stairwise.reports.expansion import Expansion, output_schema
+from stairwise.reports.runs import Islands, Quieting, Run, blocks_and_runs, bounds_of
+from stairwise.schema import DAWN, Instant, Stream
+from stairwise.state.pages import empty
+from stairwise.state.store import Store
 from stairwise.windows.schedule import count_due, first_of_each, grid_blocks, report_grids, without_covered
 
 LINES = 50_000
@@ -114,11 +113,10 @@ class _Way(Generic[Moved]):
         """The blocks that are now final, and runs."""
         after, self._reached = self._reached, watermark
         legs = self._islands.legs(self.operator, self._reach, after, watermark)
-        return blocks_and_runs(self.operator, self.operator.advance_blocks, last_time, legs)
+        return blocks_and_runs(self.operator, self.operator.advance, legs)
 
 
-class _Advancing(Operator, Quieting, Protocol):
-    def advance_blocks(self, watermark: Instant) -> Iterator[Any]: ...
+class _Advancing(Operator, Quieting, Protocol): ...
 
 
 def _shown(
@@ -149,12 +147,12 @@ def running(
     queries: Sequence[Query], store: Callable[[], Store], tell: Callable[[LongRun], None], *, sharing: bool
 ) -> tuple[list[Runner], list[Running]]:
     """The operators for some queries, and the queries in their order."""
-    by_signature: dict[AnySignature, list[Query]] = {}
+    together: dict[tuple[AnySignature, str], list[Query]] = {}
     for query in queries:
-        signature = shared_signature(query, sharing=sharing)
+        signature = shared_signature(query)
         if signature is not None:
-            by_signature.setdefault(signature, []).append(query)
-    groups = [_Group(signature, members, store(), tell) for signature, members in by_signature.items()]
+            together.setdefault((signature, "" if sharing else query.name), []).append(query)
+    groups = [_Group(signature, members, store(), tell) for (signature, _), members in together.items()]
     shared = {member.query.name: member for group in groups for member in group.members}
     alone = {query.name: _Alone(query, store(), tell) for query in queries if query.name not in shared}
     return [*groups, *alone.values()], [shared.get(query.name) or alone[query.name] for query in queries]
@@ -197,7 +195,7 @@ class _Alone:
     @property
     def faults(self) -> Faults:
         faults = Faults()
-        faults.add(self._way.operator.faults)
+        faults.add(self._way.operator.all_faults)
         faults.add(self._expansion.faults)
         return faults
 
@@ -307,5 +305,5 @@ class _Member:
 def _last_of(block: Any, emitted: Emissions) -> Instant:
     """Up to where a block's lines are all there: of a run that is gone through, up to where it is."""
     if not isinstance(block, Run):
-        return last_time(block)
+        return int(block.times[-1])
     return int(emitted.times[-1]) if len(emitted.times) else block.until

@@ -76,7 +76,7 @@ class Bytes:
             self._raw.close()
 
 
-class Source:
+class FileSource:
     """One file as rows of a stream, read a bounded piece at a time."""
 
     def __init__(self, stream: Stream, name: str, now: Clock = clock, told: str | None = None) -> None:

@@ -16,10 +16,10 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from stairwise.cql.query import Query
-from stairwise.local.merge import Piece, in_order
-from stairwise.operators.expansion import output_schema
-from stairwise.operators.lines import texts
+from stairwise.algebra.query import Query
+from stairwise.local.merge import QueryLines, in_order
+from stairwise.reports.expansion import output_schema
+from stairwise.reports.lines import texts
 from stairwise.schema import Type
 
 WIDEST = 40
@@ -43,7 +43,7 @@ class TableOutput:
         self._widths: list[list[int]] = [[] for _ in queries]
         self._last: int | None = None
 
-    def write(self, pieces: Sequence[Piece]) -> None:
+    def write(self, pieces: Sequence[QueryLines]) -> None:
         entries = [(piece.query, line) for piece in pieces for line in self._cells(piece)]
         order = in_order(pieces)
         for number in range(len(entries)) if order is None else order.tolist():
@@ -53,7 +53,7 @@ class TableOutput:
             self._print(query, cells)
         self._file.flush()
 
-    def _cells(self, piece: Piece) -> list[list[str]]:
+    def _cells(self, piece: QueryLines) -> list[list[str]]:
         """The cells of each line."""
         lines = piece.lines
         columns = [

@@ -14,10 +14,10 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, of_one
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total
-from stairwise.operators.answers import grouped_answer
-from stairwise.operators.cells import Cells, canonical_column
-from stairwise.operators.pages import concat
+from stairwise.reports.answers import grouped_answer
+from stairwise.reports.cells import Cells, canonical_column
 from stairwise.schema import Instant
+from stairwise.state.pages import concat
 
 
 def put_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

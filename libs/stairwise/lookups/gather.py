@@ -12,7 +12,7 @@ a true state of the window (window-serializable, seed 001 section 7.3.2), and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +20,17 @@ import pyarrow as pa
 from stairwise.expressions.codes import encode
 from stairwise.expressions.views import Ints
 from stairwise.lookups.answer import put_each, put_plainly, put_together
-from stairwise.lookups.parts import aligned, asked_part, asked_total, candidates, part
-from stairwise.lookups.past import Past
+from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.partition_parts import aligned, asked_part, asked_total, candidates, part
 from stairwise.lookups.statement import Lookup
-from stairwise.operators.pages import concat
 from stairwise.schema import Instant
+from stairwise.state.pages import concat
 from stairwise.windows.spec import RowsWindow
 
 
-def least_watermark(pasts: Iterable[Past]) -> Instant:
-    return min(past.watermark for past in pasts)
-
-
-def last_times(pasts: Mapping[int, Past], at: Instant, count: int) -> dict[int, Ints]:
+def last_times(histories: Mapping[int, PartitionHistory], at: Instant, count: int) -> dict[int, Ints]:
     """Of each partition, the times of its last rows."""
-    return {number: past.last_times(at, count) for number, past in pasts.items()}
+    return {number: history.last_times(at, count) for number, history in histories.items()}
 
 
 def among_the_last(times: Mapping[int, Ints], count: int) -> dict[int, int]:
@@ -58,36 +54,36 @@ def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
     return every.take(pa.array(first))
 
 
-def look_up(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> pa.RecordBatch:
+def look_up(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> pa.RecordBatch:
     """The answer at T where all partitions of the stream are held here."""
-    plainly = look_up_plainly(lookup, at, list(pasts.values()))
-    return put_together(lookup, at, parts_at(lookup, at, pasts)) if plainly is None else plainly
+    plainly = look_up_plainly(lookup, at, list(histories.values()))
+    return put_together(lookup, at, parts_at(lookup, at, histories)) if plainly is None else plainly
 
 
-def look_up_plainly(lookup: Lookup, at: Instant, pasts: Sequence[Past]) -> pa.RecordBatch | None:
-    """The same for what is asked most, sums of one key; None where it is not that, or there is no shelf yet."""
-    total = asked_total(pasts, lookup, at) if lookup.is_plain else None
+def look_up_plainly(lookup: Lookup, at: Instant, histories: Sequence[PartitionHistory]) -> pa.RecordBatch | None:
+    """The same for what is asked most, sums of one key; None where it is not that, or there is no index yet."""
+    total = asked_total(histories, lookup, at) if lookup.is_plain else None
     if total is None or (lookup.select.keys and not total.rows):  # a group without rows vanishes
         return None
     return put_plainly(lookup, total)
 
 
 def look_up_each(
-    lookup: Lookup, at: Instant, pasts: Sequence[Past], keys: pa.RecordBatch, ranges: Ints | None
+    lookup: Lookup, at: Instant, histories: Sequence[PartitionHistory], keys: pa.RecordBatch, ranges: Ints | None
 ) -> pa.RecordBatch:
     """The answers at T for keys that are asked one by one, where all partitions of the stream are held here."""
-    return put_each(lookup, at, keys, aligned(pasts, lookup, at, keys, ranges))
+    return put_each(lookup, at, keys, aligned(histories, lookup, at, keys, ranges))
 
 
-def parts_at(lookup: Lookup, at: Instant, pasts: Mapping[int, Past]) -> list[pa.RecordBatch]:
+def parts_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[pa.RecordBatch]:
     """What all partitions contribute at T."""
-    together = asked_part(list(pasts.values()), lookup, at)
+    together = asked_part(list(histories.values()), lookup, at)
     if together is not None:
         return [together]
     counts: dict[int, int] = {}
     keys: pa.RecordBatch | None = None
     if isinstance(lookup.window, RowsWindow):
-        counts = among_the_last(last_times(pasts, at, lookup.window.rows), lookup.window.rows)
+        counts = among_the_last(last_times(histories, at, lookup.window.rows), lookup.window.rows)
     elif lookup.bound is not None and lookup.stream.partitions > 1:
-        keys = named_keys([candidates(past, lookup, at) for past in pasts.values()])
-    return [part(past, lookup, at, keys, counts.get(number)) for number, past in pasts.items()]
+        keys = named_keys([candidates(history, lookup, at) for history in histories.values()])
+    return [part(history, lookup, at, keys, counts.get(number)) for number, history in histories.items()]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Field
+from stairwise.expressions.tree import Field
 from stairwise.expressions.views import Ints
-from stairwise.lookups.compiled import spread
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Stream, Type
+from stairwise.structures.compiled_loops import spread
 from stairwise.windows.spec import RowsWindow
 
 _TELLING = frozenset({Type.STRING, Type.BIGINT, Type.BOOLEAN})

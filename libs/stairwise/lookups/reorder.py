@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from stairwise.aggregates import grouped
 from stairwise.expressions.views import Ints, int64_view
-from stairwise.lookups.pieces import Piece, Settled, joined_ints
-from stairwise.operators.pages import concat
+from stairwise.lookups.settled_rows import BatchRows, SettledRows, joined_ints
 from stairwise.schema import DAWN, Instant, Stream
+from stairwise.state.pages import concat
 
 _CLOSE = 2**32
 """Milliseconds; sorting by numbers below it takes at most two passes."""
@@ -37,7 +37,7 @@ class ReorderBuffer:
 
     def __init__(self, stream: Stream) -> None:
         self._time = stream.arrow_schema.get_field_index(stream.time_column)
-        self._left: list[Piece] = []
+        self._left: list[BatchRows] = []
         """What was left when rows were taken, in order, and what was seen of it as numbers."""
         self._seen: dict[int, Ints] = {}
         self._new: list[pa.RecordBatch] = []
@@ -61,19 +61,19 @@ class ReorderBuffer:
             self._new.append(rows)
             self.fresh += rows.num_rows
 
-    def take(self, *read: int) -> Settled:
+    def take(self, *read: int) -> SettledRows:
         """The rows that the watermark has passed and that were not taken before, in stream order.
 
         ``read`` are columns of int64 that will be read: to look at them here, all together, is cheaper.
         """
-        pieces = [*self._left, *map(Piece.of, self._new)]
+        pieces = [*self._left, *map(BatchRows.of, self._new)]
         if not pieces:
-            return Settled((), {self._time: _NONE}, self._time)
+            return SettledRows((), {self._time: _NONE}, self._time)
         seen = {column: self._joined(column) for column in (self._time, *read)}
         times = seen[self._time]
         if self._new and np.count_nonzero(times[1:] < times[:-1]):
             rows = concat([piece.rows for piece in pieces]).take(pa.array(_order(times)))
-            pieces = [Piece.of(rows)]
+            pieces = [BatchRows.of(rows)]
             seen = {column: int64_view(rows.column(column)) for column in seen}
             times = seen[self._time]
         passed = int(times.searchsorted(self.watermark, side="right"))
@@ -81,7 +81,7 @@ class ReorderBuffer:
         self._seen = {column: values[passed:] for column, values in seen.items()}
         self._new.clear()
         self.fresh = 0
-        return Settled(taken, {column: values[:passed] for column, values in seen.items()}, self._time)
+        return SettledRows(taken, {column: values[:passed] for column, values in seen.items()}, self._time)
 
     def _joined(self, column: int) -> Ints:
         """A column of all rows that are here."""
@@ -92,14 +92,14 @@ class ReorderBuffer:
         return joined_ints(parts)
 
 
-def _split(pieces: list[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
+def _split(pieces: list[BatchRows], at: int) -> tuple[list[BatchRows], list[BatchRows]]:
     """The first ``at`` rows, and the others."""
     for number, piece in enumerate(pieces):
         if at < piece.length:
             if not at:
                 return pieces[:number], pieces[number:]
             edge = piece.start + at
-            before, after = Piece(piece.batch, piece.start, edge), Piece(piece.batch, edge, piece.stop)
+            before, after = BatchRows(piece.batch, piece.start, edge), BatchRows(piece.batch, edge, piece.stop)
             return [*pieces[:number], before], [after, *pieces[number + 1 :]]
         at -= piece.length
     return pieces, []

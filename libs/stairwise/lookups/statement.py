@@ -23,17 +23,18 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 
 from stairwise.aggregates.catalogue import algebra_for
+from stairwise.aggregation.group_rows import Grouping
+from stairwise.algebra.query import Query, Select
 from stairwise.cql import ast
-from stairwise.cql.logical import conjuncts
 from stairwise.cql.parser import parse_script
-from stairwise.cql.query import Aggregate, Call, Const, Expr, Field, Query, Select, Value
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
-from stairwise.lookups.sums import EXTREMES, FAMILIES, INTEGER_FAMILIES
-from stairwise.operators.answers import yields_items
-from stairwise.operators.cells import canonical_column
-from stairwise.operators.grouping import Grouping
+from stairwise.expressions.conditions import conjuncts
+from stairwise.expressions.tree import Aggregate, Call, Const, Expr, Field, Value
+from stairwise.reports.answers import yields_items
+from stairwise.reports.cells import canonical_column
 from stairwise.schema import DAWN, Instant, Stream, Type
+from stairwise.structures.summands import EXTREMES, FAMILIES, INTEGER_FAMILIES
 from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
 
 MOST_KEYS_ASKED = 10_000
@@ -44,7 +45,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 @dataclass(frozen=True)
-class Signature:
+class LookupSignature:
     """Lookups that agree in it can share their structures: the rows that count, and what tells them apart."""
 
     where: Expr | None
@@ -60,9 +61,9 @@ class Signature:
 
 
 @lru_cache(_MOST_SHARED)
-def _signature(where: Expr | None, keys: tuple[Expr, ...]) -> Signature:
+def _signature(where: Expr | None, keys: tuple[Expr, ...]) -> LookupSignature:
     """Those that are equal are one: to find one is quicker than to compare two."""
-    return Signature(where, keys)
+    return LookupSignature(where, keys)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Lookup:
     stream: Stream
     select: Select
     window: TimeWindow | LandmarkWindow | RowsWindow
-    signature: Signature
+    signature: LookupSignature
     asked: tuple[tuple[Value, ...], ...] | None
     """The keys that are asked for, one value for each of the signature's; None: all."""
     bound: Bound | None
@@ -116,7 +117,7 @@ class Lookup:
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """The partials, in the order in which ``operators.grouping`` lays them side by side."""
+        """The partials, in the order in which ``aggregation.partials`` lays them side by side."""
         return tuple(dict.fromkeys(map(_need_of, self.select.aggregates)))
 
     @cached_property
@@ -268,7 +269,7 @@ def _check_shape(statement: ast.SelectStatement) -> None:
 
 def _keys(
     select: Select, window: TimeWindow | LandmarkWindow | RowsWindow
-) -> tuple[Signature, tuple[tuple[Value, ...], ...] | None]:
+) -> tuple[LookupSignature, tuple[tuple[Value, ...], ...] | None]:
     """How the rows are told apart, and which of the keys are asked for."""
     if select.where is None or isinstance(window, RowsWindow):
         return _signature(select.where, select.keys), None

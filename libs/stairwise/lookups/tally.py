@@ -14,11 +14,11 @@ import pyarrow as pa
 from stairwise.aggregates.limbs import LIMB_BITS
 from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Ints, from_numpy, from_words
-from stairwise.lookups.running_intervals import Column
 from stairwise.lookups.statement import Need
-from stairwise.lookups.sums import NULLS, SUM, partial_columns, words_of
+from stairwise.structures.running_intervals import Summand
+from stairwise.structures.summands import NULLS, SUM, partial_columns, words_of
 
-_NULLS, _LOW, _HIGH = Column(NULLS), Column(SUM), Column(SUM, 1)
+_NULLS, _LOW, _HIGH = Summand(NULLS), Summand(SUM), Summand(SUM, 1)
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Tally:
     """For each interval its rows; for each need the running sums, and the best rank where that is what is needed."""
 
     rows: Ints
-    sums: Sequence[Mapping[Column, Ints]]
+    sums: Sequence[Mapping[Summand, Ints]]
     best: Sequence[Ints | None]
 
     def partials(self, needs: Sequence[Need]) -> list[pa.Array]:
@@ -52,7 +52,7 @@ class Total:
 
     def __init__(self, needs: int) -> None:
         self.rows = 0
-        self.sums: list[dict[Column, int]] = [{} for _ in range(needs)]
+        self.sums: list[dict[Summand, int]] = [{} for _ in range(needs)]
 
     def tally(self) -> Tally:
         sums = [{column: np.array([_signed(value)]) for column, value in each.items()} for each in self.sums]

@@ -5,10 +5,10 @@
     trades        ts  ticker  price  qty  venue
     kept              k0=ticker  a0=price*qty        rows with price > 10 only
 
-WHERE goes below the window, except below one that counts rows (ROWS, PARTITION BY, RETAIN): there it would change
-which rows the window holds (seed 002, section 5), so the row stays and ``keep`` says whether it counts. A row of
-a join is computed when its partners are known; of its inputs the columns that are asked for are kept as they are,
-and what of its WHERE asks one input alone goes below that input's window by the same rule.
+The planner has put conditions below the window where it may (``Input.where``): rows that they drop are not kept. A
+condition that stands above the window of a single input leaves its rows where they are, since the window counts them:
+``keep`` says whether a row counts. A row of a join is computed when its partners are known; of its inputs the columns
+that are asked for are kept as they are.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Expr, Select
+from stairwise.algebra.query import Select
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
-from stairwise.operators.buffer import PLACE
-from stairwise.operators.cells import canonical_column
-from stairwise.operators.contract import Batch
-from stairwise.operators.join import Condition, counts_rows, fields
+from stairwise.expressions.tree import Expr
+from stairwise.reports.cells import canonical_column
+from stairwise.reports.contract import Batch
 from stairwise.schema import Instant
+from stairwise.state.row_buffer import PLACE
 from stairwise.windows.spec import PartitionedWindow, RelationWindow, RowsWindow
 
 KEEP = "keep"
@@ -57,10 +57,10 @@ class Preparation:
         self._input = select.inputs[position]
         self._start = sum(len(i.stream.columns) for i in select.inputs[:position])
         self._alone = len(select.inputs) == 1
+        columns = self._input.columns
+        self._kept = range(len(self._input.stream.columns)) if columns is None else columns
         window = self._input.window
-        self._counts = counts_rows(window)
         self._partition_by = window.keys if isinstance(window, PartitionedWindow | RelationWindow) else ()
-        self._below = self._conditions_below()
         kept = self._columns(self._empty_input(), Faults())
         self.schema = pa.schema([pa.field(name, column.type) for name, column in kept])
 
@@ -73,9 +73,8 @@ class Preparation:
         mask: np.ndarray | None = None
         if not isinstance(self._input.window, RowsWindow | RelationWindow) and not is_visible.all():
             mask = is_visible
-        input_row = [*[None] * self._start, *rows.columns]
-        for condition in self._below:
-            holds = selects(condition, input_row, rows.num_rows, faults)
+        if self._input.where is not None:
+            holds = selects(self._input.where, rows.columns, rows.num_rows, faults)
             mask = holds if mask is None else mask & holds
         if mask is not None and not mask.all():
             keep = pa.array(mask)
@@ -84,19 +83,11 @@ class Preparation:
         columns = [*self._columns(rows, faults), *zip(PLACE, (time, partition, sequence), strict=True)]
         return pa.RecordBatch.from_arrays([c for _, c in columns], names=[name for name, _ in columns])
 
-    def _conditions_below(self) -> list[Expr]:
-        """What of WHERE filters rows as they come in."""
-        if self._counts or self._select.where is None:
-            return []
-        return [self._select.where] if self._alone else Condition(self._select).alone(self._position)
-
     def _columns(self, rows: pa.RecordBatch, faults: Faults) -> list[tuple[str, pa.Array]]:
         if not self._alone:
-            found = [(f"f{self._start + i}", rows.column(i)) for i in self._asked()]
-        elif self._counts:
-            found = self._marked(rows, faults)
+            found = [(f"f{self._start + i}", rows.column(i)) for i in self._kept]
         else:
-            found = computed(self._select, rows.columns, rows.num_rows, faults)
+            found = self._marked(rows, faults)
         return found + [(f"w{i}", rows.column(name)) for i, name in enumerate(self._partition_by)]
 
     def _marked(self, rows: pa.RecordBatch, faults: Faults) -> list[tuple[str, pa.Array]]:
@@ -109,15 +100,6 @@ class Preparation:
         spread = pa.array(np.cumsum(keep) - 1, mask=~keep)
         found = computed(self._select, kept.columns, kept.num_rows, faults)
         return [*((name, column.take(spread)) for name, column in found), (KEEP, pa.array(keep))]
-
-    def _asked(self) -> list[int]:
-        """The input's columns that any expression asks for, by their place in the input."""
-        exprs = [expr for _, expr in row_expressions(self._select)]
-        if self._select.where is not None:
-            exprs.append(self._select.where)
-        width = len(self._input.stream.columns)
-        asked = {field.index - self._start for expr in exprs for field in fields(expr)}
-        return sorted(i for i in asked if 0 <= i < width)
 
     def _empty_input(self) -> pa.RecordBatch:
         schema = self._input.stream.arrow_schema

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from confluent_kafka import KafkaException
 
 from stairwise.errors import StairwiseError
 from stairwise.platform import kafka, telemetry
 from stairwise.platform.config import Settings
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,16 @@ def run(service: str, body: Callable[[Settings, threading.Event], None]) -> None
         telemetry.stop()
 
 
+def stop_on_signals(stopping: threading.Event) -> asyncio.Task[Literal[True]]:
+    """For a body with a loop: a task that ends when the process is told to stop, or was told before the loop ran."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    if stopping.is_set():
+        told.set()
+    return asyncio.create_task(told.wait())
+
+
 def _end() -> NoReturn:
     """End with exit code 1, whatever other threads do: one may wait for an answer of Kafka's that never comes."""
     telemetry.stop()
@@ -58,7 +69,7 @@ def _end() -> NoReturn:
 def _await_kafka(settings: Settings, stopping: threading.Event) -> None:
     """Return when Kafka answers, or when told to stop. Until then health can be asked, and says NOT_SERVING."""
     admin = kafka.admin(settings.brokers)
-    server: Server | None = None
+    server: ServerThread | None = None
     while not stopping.is_set():
         try:
             admin.list_topics(timeout=ASK_FOR)
@@ -66,6 +77,6 @@ def _await_kafka(settings: Settings, stopping: threading.Event) -> None:
         except KafkaException as error:
             log.warning("Kafka at %s does not answer: %s; trying again", settings.brokers, error.args[0].str())
         if server is None:
-            server = Server(settings.listen, security=settings.security)
+            server = ServerThread(settings.listen, security=settings.security)
     if server is not None:
         server.stop(grace=0)  # the service has its own, on the same port

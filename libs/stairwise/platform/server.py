@@ -1,10 +1,14 @@
-"""A gRPC server as every service has it: health, reflection, errors with details, an orderly end."""
+"""The gRPC server of every service: health, reflection, errors with details, an orderly end.
+
+It lives in an asyncio loop. ``server_thread`` runs it for services that have no loop of their own. Methods that block
+are answered on a few threads (``interceptors.Blocking``); health and reflection never wait for those.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -12,14 +16,18 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from stairwise.errors import ConfigError
-from stairwise.platform.interceptors import Errors, Guard
+from stairwise.platform.interceptors import Blocking, Errors, Guard
 from stairwise.platform.kafka import MAX_MESSAGE
 from stairwise.platform.security.access import Access
 from stairwise.platform.security.audit import Audit
 from stairwise.platform.security.settings import OFF, Security
 from stairwise.platform.security.tls import server_credentials
+from stairwise.platform.variables import host_and_port
 
 log = logging.getLogger(__name__)
+
+THREADS = 16
+"""How many calls of methods that block are answered at a time; the others wait."""
 
 
 def options(security: Security) -> list[tuple[str, int]]:
@@ -33,8 +41,47 @@ def options(security: Security) -> list[tuple[str, int]]:
     ]
 
 
-def bind(server: Any, listen: str, security: Security) -> int:
-    """Make a server of either kind listen, by TLS if there is a certificate; the port that it got."""
+class Server:
+    """Bound when it is made, so that its port is known; listens from ``start``; SERVING from ``ready``."""
+
+    def __init__(self, listen: str, *, security: Security = OFF) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "grpc")
+        interceptors = [Errors(), Guard(Access(security), Audit(security.audit)), Blocking(self._threads)]
+        self._server = grpc.aio.server(interceptors=interceptors, options=options(security))
+        self._health = health.aio.HealthServicer()
+        self._names: tuple[str, ...] = ("",)
+        self.host, _ = host_and_port(listen)
+        self.port = _bind(self._server, listen, security)
+
+    async def start(self, register: Callable[[grpc.aio.Server], None], names: Sequence[str]) -> None:
+        """Serve what ``register`` adds, under the full service ``names``. Health can be asked from here on."""
+        register(self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], self._server)
+        self._names = ("", *names)
+        for name in self._names:
+            await self.tell(name, is_well=False)
+        await self._server.start()
+        log.info("listening on %s port %d", self.host, self.port)
+
+    async def ready(self) -> None:
+        for name in self._names:
+            await self.tell(name, is_well=True)
+        log.info("ready")
+
+    async def tell(self, name: str, *, is_well: bool) -> None:
+        """Answer whoever asks for the health of a service, or of something else by its name."""
+        status = health_pb2.HealthCheckResponse
+        await self._health.set(name, status.SERVING if is_well else status.NOT_SERVING)
+
+    async def stop(self, grace: float = 2) -> None:
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace)
+        self._threads.shutdown(wait=False)
+
+
+def _bind(server: Any, listen: str, security: Security) -> int:
+    """Make a server listen, by TLS if there is a certificate; the port that it got."""
     security.check_listening(listen)
     try:
         bound: int = (
@@ -47,46 +94,3 @@ def bind(server: Any, listen: str, security: Security) -> int:
     if not bound:
         raise ConfigError(f"cannot listen on {listen}", hint="is the port taken? set STAIRWISE_LISTEN to another")
     return bound
-
-
-class Server:
-    """Listens from the start, so that health can be asked; says SERVING when ``ready`` is called."""
-
-    def __init__(
-        self,
-        listen: str,
-        register: Callable[[grpc.Server], None] = lambda _: None,
-        names: Sequence[str] = (),
-        *,
-        workers: int = 16,
-        security: Security = OFF,
-    ) -> None:
-        interceptors = [Errors(), Guard(Access(security), Audit(security.audit))]
-        pool = futures.ThreadPoolExecutor(workers)
-        self._server = grpc.server(pool, interceptors=interceptors, options=options(security))
-        register(self._server)
-        self._health = health.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        self._names = ("", *names)
-        self._say(health_pb2.HealthCheckResponse.NOT_SERVING)
-        reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], self._server)
-        self.port = bind(self._server, listen, security)
-        self._server.start()
-        log.info("listening on %s", listen)
-
-    def ready(self) -> None:
-        self._say(health_pb2.HealthCheckResponse.SERVING)
-        log.info("ready")
-
-    def tell(self, name: str, is_well: bool) -> None:
-        """Answer whoever asks for the health of something else than the whole."""
-        status = health_pb2.HealthCheckResponse
-        self._health.set(name, status.SERVING if is_well else status.NOT_SERVING)
-
-    def stop(self, grace: float = 2) -> None:
-        self._health.enter_graceful_shutdown()
-        self._server.stop(grace).wait()
-
-    def _say(self, status: Any) -> None:
-        for name in self._names:
-            self._health.set(name, status)

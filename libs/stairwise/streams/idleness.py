@@ -63,7 +63,7 @@ class Offer(NamedTuple):
     """Has it stood for a while, so that it may be the last?"""
 
 
-class Watch:
+class IdleWatch:
     """Looks at one incarnation of a stream, from time to time."""
 
     def __init__(self, stream: Stream) -> None:

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.codes import Code
 from stairwise.streams.framing import BROKEN, END, end_of_plain_batch, is_compressed, metadata_size
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import BadRow, Decoded, expected, must_be_there, within_time
 from stairwise.streams.times import of_arrow
 

@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from stairwise.schema import Stream
 from stairwise.streams import rejected
-from stairwise.streams.blocks import BLOCK_ROWS, Bad, Block, Part
-from stairwise.streams.codes import Code
+from stairwise.streams.decoded_rows import BLOCK_ROWS, Bad, DecodedRows, Part
 from stairwise.streams.framing import MARKER
 from stairwise.streams.ipc import ArrowDecoder, ArrowRows, Refusal
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import UNREADABLE, BadRow, Decoded, RowDecoder, diagnose, within_time
-from stairwise.streams.texts import Lines, TextRun, cut
+from stairwise.streams.texts import TextLines, TextRun, cut
 from stairwise.streams.uniform import UniformDecoder
 
 CONTENT_TYPE = "content-type"
@@ -62,7 +62,7 @@ class MessageDecoder:
 
     def decode(
         self, values: Sequence[bytes], times: np.ndarray | None, format_of: Callable[[int], Format | None]
-    ) -> Iterator[Block]:
+    ) -> Iterator[DecodedRows]:
         """All rows of the messages. ``times`` are append times; ``format_of`` tells a message's content-type."""
         if (alike := self._objects_block(values, times)) is not None:
             yield alike
@@ -101,7 +101,7 @@ class MessageDecoder:
             at = upto
         yield from run.take()
 
-    def _objects_block(self, values: Sequence[bytes], times: np.ndarray | None) -> Block | None:
+    def _objects_block(self, values: Sequence[bytes], times: np.ndarray | None) -> DecodedRows | None:
         """Messages that are each one object on one line and look alike; None if some do not, or they are few."""
         if len(values) < ENOUGH_OBJECTS:
             return None
@@ -114,19 +114,21 @@ class MessageDecoder:
             self._unlike = UNLIKE
         return block
 
-    def _arrow_blocks(self, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None) -> Iterator[Block]:
+    def _arrow_blocks(
+        self, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None
+    ) -> Iterator[DecodedRows]:
         for found in self._arrow.decode(values, range(at, upto), times, BLOCK_ROWS):
             if isinstance(found, Refusal):
                 refused = found.error
                 reason = BadRow(found.message, refused.code, refused.field, str(refused))
                 nothing = pa.RecordBatch.from_pylist([], schema=self._stream.arrow_schema)
-                yield Block(nothing, np.zeros(0, int), [Bad(found.message, 1, reason, None)])
+                yield DecodedRows(nothing, np.zeros(0, int), [Bad(found.message, 1, reason, None)])
             else:
                 yield _arrow_block(found)
 
     def _line_blocks(
         self, run: TextRun, values: Sequence[bytes], at: int, upto: int, times: np.ndarray | None
-    ) -> Iterator[Block]:
+    ) -> Iterator[DecodedRows]:
         """Messages of lines: as columns where they are many and alike, else into the run."""
         lines = itertools.chain.from_iterable(cut(message, values[message]) for message in range(at, upto))
         for group in _groups(lines):
@@ -140,7 +142,7 @@ class MessageDecoder:
                 if len(run.structs) >= BLOCK_ROWS:
                     yield from run.take()
 
-    def _uniform_block(self, group: Sequence[Lines], times: np.ndarray | None) -> Block | None:
+    def _uniform_block(self, group: Sequence[TextLines], times: np.ndarray | None) -> DecodedRows | None:
         counts = [lines.count for lines in group]
         if sum(counts) < ENOUGH:
             return None
@@ -153,14 +155,14 @@ class MessageDecoder:
         message: np.ndarray,
         times: np.ndarray | None,
         excerpt: Callable[[int], bytes | None],
-    ) -> Block | None:
+    ) -> DecodedRows | None:
         """Lines that look alike, each of a ``message`` of which it is the ``excerpt``; None if some do not."""
         rows = self._uniform.decode(text, len(message), None if times is None else times[message])
         if rows is None:
             return None
         decoded = within_time(self._stream, Decoded(rows, np.arange(len(message)), []))
         bad = [Bad(int(message[b.index]), 1, b, excerpt(b.index)) for b in decoded.bad]
-        return Block(
+        return DecodedRows(
             decoded.rows,
             message[decoded.index],
             bad,
@@ -171,7 +173,7 @@ class MessageDecoder:
 class _LinesOf:
     """Single lines of a group, found when they are asked for."""
 
-    def __init__(self, group: Sequence[Lines]) -> None:
+    def __init__(self, group: Sequence[TextLines]) -> None:
         self._group = group
         self._split: list[bytes] | None = None
 
@@ -181,9 +183,9 @@ class _LinesOf:
         return self._split[number]
 
 
-def _groups(lines: Iterator[Lines]) -> Iterator[list[Lines]]:
+def _groups(lines: Iterator[TextLines]) -> Iterator[list[TextLines]]:
     """What follows each other, put together to about a block's rows."""
-    group: list[Lines] = []
+    group: list[TextLines] = []
     count = 0
     for some in lines:
         if group and count + some.count > BLOCK_ROWS:
@@ -203,7 +205,7 @@ def _format(value: bytes, told: Format | None) -> Format:
     return Format.NDJSON if b"}\n{" in value or b"}\r\n{" in value else Format.JSON
 
 
-def _arrow_block(arrow: ArrowRows) -> Block:
+def _arrow_block(arrow: ArrowRows) -> DecodedRows:
     """Rows of Arrow messages; of one message, bad ones with the same reason are one part, and so are late ones."""
     message = arrow.message
     groups: dict[tuple[int, Code, str | None], list[BadRow]] = {}
@@ -221,4 +223,4 @@ def _arrow_block(arrow: ArrowRows) -> Block:
             for rows in np.split(raw, np.flatnonzero(np.diff(message[raw])) + 1):
                 yield int(message[rows[0]]), len(rows), arrow.excerpt(rows)
 
-    return Block(arrow.decoded.rows, message if len(index) == len(message) else message[index], bad, parts)
+    return DecodedRows(arrow.decoded.rows, message if len(index) == len(message) else message[index], bad, parts)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from stairwise.streams.blocks import Bad
-from stairwise.streams.codes import Code
+from stairwise.streams.decoded_rows import Bad
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import BadRow
 
 LONGEST = 1 << 20

@@ -38,9 +38,9 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.schema import Column, Instant, Stream, Type
-from stairwise.streams.codes import Code
 from stairwise.streams.duplicates import DuplicateFinder
 from stairwise.streams.objects import FIELDS, ObjectField, object_reader
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.times import LATEST, in_milliseconds
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from stairwise.schema import Stream
-from stairwise.streams.blocks import BLOCK_ROWS, Bad, Block
+from stairwise.streams.decoded_rows import BLOCK_ROWS, Bad, DecodedRows
 from stairwise.streams.rows import UNREADABLE, RowDecoder, diagnose
 
 _NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextLines:
     """Whole lines of a message, each with its end; no more than a block has rows."""
 
     message: int
@@ -25,19 +25,19 @@ class Lines:
     count: int
 
 
-def cut(message: int, value: bytes) -> Iterator[Lines]:
+def cut(message: int, value: bytes) -> Iterator[TextLines]:
     """The lines of a message, so many at a time."""
     if not value.endswith(b"\n"):
         value += b"\n"
     is_end = np.frombuffer(value, np.uint8) == _NEWLINE
     count = int(np.count_nonzero(is_end))
     if count <= BLOCK_ROWS:
-        yield Lines(message, value, count)
+        yield TextLines(message, value, count)
         return
     ends = [0, *(np.flatnonzero(is_end)[BLOCK_ROWS - 1 :: BLOCK_ROWS] + 1).tolist(), len(value)]
     for start, end in itertools.pairwise(ends):
         if end > start:
-            yield Lines(message, value[start:end], value.count(b"\n", start, end))
+            yield TextLines(message, value[start:end], value.count(b"\n", start, end))
 
 
 class TextRun:
@@ -88,7 +88,7 @@ class TextRun:
         self._messages.append(np.full(len(structs), message))
         self._rows += len(structs)
 
-    def take(self) -> Iterator[Block]:
+    def take(self) -> Iterator[DecodedRows]:
         """What was collected, as one block if it is anything."""
         if not self.structs and not self.bad:
             return
@@ -100,7 +100,7 @@ class TextRun:
             self.bad.append(Bad(int(message[row.index]), 1, row, raw.excerpt(row.index)))
         bad = sorted(self.bad, key=lambda bad: bad.message)
         self._begin()
-        yield Block(
+        yield DecodedRows(
             decoded.rows,
             message[decoded.index],
             bad,

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.schema import Instant, Stream, Unit, quoted
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 
 EARLIEST: Instant = -62_135_596_800_000
 """The first millisecond of the year 1."""

@@ -8,9 +8,9 @@ startup ── installation   java and jars are there
         ── ports          every port is free, or who holds it
         ── broker         configuration written, storage formatted once
         ── zipkin         with --tracing: where spans go and are shown
-supervisor ── supervised  one part's life: launch (leash, logs), health, back-off
-           ── loop        waits for whatever comes first
-           └─▶ state      DIR/system.json ──▶ status, shutdown, background, and the client (``state.find``)
+supervisor ── supervised  one part's life: launch (die_with_parent, logs), health, back-off
+           ── event_loop  waits for whatever comes first
+           └─▶ state      DIR/system.json ──▶ part_status, shutdown, background, and the client (``state.find``)
 ```
 It needs Linux: processes are told apart by /proc and followed by pidfd.
 """

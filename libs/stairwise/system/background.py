@@ -11,8 +11,8 @@ from pathlib import Path
 
 from stairwise.errors import StairwiseError
 from stairwise.system import logs, state
+from stairwise.system.display import Display
 from stairwise.system.processes import PROC, Identity
-from stairwise.system.progress import Display
 from stairwise.system.state import SystemState
 
 LINES_OF_LOG = 20

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stairwise.errors import ConfigError
 from stairwise.system.installation import Installation
-from stairwise.system.parts import Check, Part, Port
+from stairwise.system.system_part import Check, Port, SystemPart
 
 HEAP = "512m"
 
@@ -52,8 +52,8 @@ class Broker:
         if not self.is_formatted:
             self._format()
 
-    def part(self) -> Part:
-        return Part(
+    def part(self) -> SystemPart:
+        return SystemPart(
             name="broker",
             command=self._java("kafka.Kafka", str(self.home / "server.properties")),
             check=Check("kafka", self.address),

@@ -21,7 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from stairwise.errors import ConfigError
 from stairwise.platform.channels import Credentials, channel
 from stairwise.platform.variables import host_and_port
-from stairwise.system.parts import Check
+from stairwise.system.system_part import Check
 
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.addHandler(logging.NullHandler())

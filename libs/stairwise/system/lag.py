@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from stairwise.platform.kafka import committed
-from stairwise.platform.standing import INGEST_GROUP, OPERATORS_GROUP
-from stairwise.platform.topics import OPERATORS_PATTERN
 from stairwise.system.health import admin_client, quiet
+from stairwise.wire.stream_standing import INGEST_GROUP, OPERATORS_GROUP
+from stairwise.wire.topics import OPERATORS_PATTERN
 
 GROUPS: Mapping[str, tuple[str, str]] = {
     "ingest": (INGEST_GROUP, r"in\..+"),

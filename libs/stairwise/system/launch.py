@@ -15,20 +15,20 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stairwise.system import health, leash, logs
-from stairwise.system.parts import Part
+from stairwise.system import die_with_parent, health, logs
 from stairwise.system.processes import Identity, session_members
 from stairwise.system.state import DIRECTORY_VARIABLE
+from stairwise.system.system_part import SystemPart
 
 PART_VARIABLE = "STAIRWISE_PART"
 _SWEEPS = 5
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningPart:
     """A part's process as its parent sees it."""
 
-    part: Part
+    part: SystemPart
     process: subprocess.Popen[bytes]
     identity: Identity
     log: Path
@@ -66,7 +66,7 @@ class Running:
                 member.wait(1.0)
 
 
-def launch(part: Part, directory: Path) -> Running:
+def launch(part: SystemPart, directory: Path) -> RunningPart:
     """Start a part in ``directory``; its stdout and stderr go to a fresh ``logs/<part>.log``.
 
     Call it from a thread that lives as long as the part may: the part is told to end when that thread does.
@@ -75,7 +75,7 @@ def launch(part: Part, directory: Path) -> Running:
     logs.rotate(log)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            (sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *part.command),
+            (sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *part.command),
             env={**os.environ, **part.environment, **marks(part.name, directory)},
             cwd=directory,
             stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ def launch(part: Part, directory: Path) -> Running:
         )
     # A process that has ended already is a zombie now, known by its pid until it's collected.
     now = Identity.of(process.pid) or Identity(process.pid, "ended", "")
-    return Running(part, process, replace(now, command=" ".join(part.command)), log)
+    return RunningPart(part, process, replace(now, command=" ".join(part.command)), log)
 
 
 def marks(part: str, directory: Path) -> dict[str, str]:
@@ -93,7 +93,7 @@ def marks(part: str, directory: Path) -> dict[str, str]:
     return {DIRECTORY_VARIABLE: str(directory), PART_VARIABLE: part}
 
 
-def await_healthy(running: Running) -> None:
+def await_healthy(running: RunningPart) -> None:
     """Wait until a part that runs without a supervisor is healthy; TimeoutError if it isn't in time."""
     deadline = time.monotonic() + running.part.patience
     answer = health.Health(False, "not asked yet")
@@ -106,7 +106,7 @@ def await_healthy(running: Running) -> None:
     raise TimeoutError(f"{running.part.name} did not become healthy ({answer.reason}):\n{said}")
 
 
-def stop(running: Running) -> int:
+def stop(running: RunningPart) -> int:
     """End one part: SIGTERM, and SIGKILL after its grace. Returns the exit code."""
     running.tell(signal.SIGTERM)
     if not running.identity.wait(running.part.grace):

@@ -24,9 +24,9 @@ from stairwise.platform.security import settings as security
 from stairwise.platform.security.settings import Security
 from stairwise.system.broker import Broker
 from stairwise.system.installation import Installation
-from stairwise.system.parts import Check, Part, Port
 from stairwise.system.ports import free_ports
 from stairwise.system.state import Addresses
+from stairwise.system.system_part import Check, Port, SystemPart
 from stairwise.system.zipkin import Zipkin
 
 PORTS: Mapping[str, int] = {
@@ -84,7 +84,7 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SystemLayout:
     """The system of one directory."""
 
     installation: Installation
@@ -117,7 +117,7 @@ class Layout:
             zipkin=self.zipkin.endpoint if self.zipkin else None,
         )
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[SystemPart, ...]:
         spark_ui = () if self.spark_ui_port is None else (Port(self.spark_ui_port, "--spark-ui-port"),)
         outside = (self.broker.part(), *([self.zipkin.part()] if self.zipkin else []))
         first = tuple(part.name for part in outside)
@@ -140,8 +140,8 @@ class Layout:
         more: tuple[Port, ...] = (),
         patience: float = 90.0,
         grace: float = 10.0,
-    ) -> Part:
-        return Part(
+    ) -> SystemPart:
+        return SystemPart(
             name=name,
             # -P: the working directory is the state directory, and nothing is imported from there.
             command=(sys.executable, "-P", "-m", f"services.{name}"),

@@ -20,8 +20,8 @@ def log_path(directory: Path, part: str) -> Path:
 
 
 def rotate(path: Path) -> None:
-    """Make room for the log of a new start."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Make room for the log of a new start; FileNotFoundError where the system's directory was moved away."""
+    path.parent.mkdir(exist_ok=True)
     for number in range(KEPT_STARTS, 0, -1):
         older = path.with_name(f"{path.name}.{number}")
         newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path

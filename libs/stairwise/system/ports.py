@@ -14,8 +14,8 @@ import socket
 from collections.abc import Iterable, Iterator
 
 from stairwise.errors import ConfigError
-from stairwise.system.parts import Part
 from stairwise.system.processes import PROC, Identity
+from stairwise.system.system_part import SystemPart
 
 _LISTENING = "0A"
 EPHEMERAL = PROC / "sys" / "net" / "ipv4" / "ip_local_port_range"
@@ -68,7 +68,7 @@ class Hold:
                 found.append(port)
         return found
 
-    def check(self, parts: Iterable[Part]) -> None:
+    def check(self, parts: Iterable[SystemPart]) -> None:
         """Hold the ports of all parts; raises for the first that is taken, or that two parts want."""
         wanted: dict[int, str] = {}
         for part in parts:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stairwise.system import state
+from stairwise.system.display import Display
 from stairwise.system.orphans import stop_orphans
-from stairwise.system.progress import Display
 
 DEADLINE = 90.0
 

@@ -18,13 +18,13 @@ from stairwise.errors import ConfigError
 from stairwise.platform.config import Settings
 from stairwise.system import logs, state
 from stairwise.system.installation import Installation
-from stairwise.system.layout import Layout, choose_ports, inherited
+from stairwise.system.layout import SystemLayout, choose_ports, inherited
 from stairwise.system.orphans import stop_orphans
-from stairwise.system.parts import Part
 from stairwise.system.ports import Hold
 from stairwise.system.processes import Identity
 from stairwise.system.state import Lock, SystemState
 from stairwise.system.supervisor import Supervisor
+from stairwise.system.system_part import SystemPart
 
 DEFAULT_SHARDS = Settings.shards
 CHOICES = 3
@@ -47,17 +47,17 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSystem:
     """A system that can be started: the lock and the ports are held, the storage is there."""
 
     directory: Path
-    layout: Layout
-    parts: tuple[Part, ...]
+    layout: SystemLayout
+    parts: tuple[SystemPart, ...]
     lock: Lock
     wishes: Wishes
     hold: Hold
 
-    def elsewhere(self) -> Prepared | None:
+    def elsewhere(self) -> PreparedSystem | None:
         """The same on other ports, if the user left them to us and another program listens on one of these."""
         lost = self.hold.lost()
         if not lost or self.wishes.port_base != 0 or set(lost) & set(self.wishes.ports.values()):
@@ -85,7 +85,7 @@ class Prepared:
         )
 
 
-def prepare(directory: Path, wishes: Wishes, installation: Installation, say: Callable[[str], None]) -> Prepared:
+def prepare(directory: Path, wishes: Wishes, installation: Installation, say: Callable[[str], None]) -> PreparedSystem:
     """Make everything ready; raises a typed error, with nothing started, if something is in the way."""
     lock = Lock(directory)
     previous = state.read(directory)
@@ -93,7 +93,7 @@ def prepare(directory: Path, wishes: Wishes, installation: Installation, say: Ca
         for orphan in stop_orphans(previous, directory):
             say(f"stopped {orphan.part} (process {orphan.process.pid}), which a killed supervisor left")
     hold = Hold()
-    layout = Layout(
+    layout = SystemLayout(
         installation=installation,
         directory=directory,
         ports=choose_ports(wishes.ports, wishes.port_base, previous.ports if previous else None, free=hold.any),
@@ -109,7 +109,7 @@ def prepare(directory: Path, wishes: Wishes, installation: Installation, say: Ca
         _check_new(directory)
         say("broker     formatting its storage")
     layout.broker.prepare()
-    return Prepared(directory, layout, parts, lock, wishes, hold)
+    return PreparedSystem(directory, layout, parts, lock, wishes, hold)
 
 
 def _check_new(directory: Path) -> None:
@@ -122,7 +122,7 @@ def _check_new(directory: Path) -> None:
         )
 
 
-def supervise(prepared: Prepared, changed: Callable[[SystemState], None]) -> SystemState:
+def supervise(prepared: PreparedSystem, changed: Callable[[SystemState], None]) -> SystemState:
     """Run the system in this process until SIGINT, SIGTERM or SIGHUP; a second one kills what still runs."""
     for _ in range(CHOICES):
         supervisor = Supervisor(prepared.parts, prepared.directory, prepared.initial_state(), changed=changed)

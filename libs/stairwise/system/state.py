@@ -18,8 +18,8 @@ import msgspec
 
 from stairwise.errors import ConfigError, ConflictError
 from stairwise.platform.config import Settings
-from stairwise.system.parts import Check
 from stairwise.system.processes import Identity
+from stairwise.system.system_part import Check
 
 PartPhase = Literal["waiting", "starting", "healthy", "restarting", "stopping", "stopped", "failed"]
 SystemPhase = Literal["starting", "running", "stopping", "stopped", "failed"]

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stairwise.system import logs
+from stairwise.system.event_loop import EventLoop
 from stairwise.system.health import Health
-from stairwise.system.launch import Running, launch
-from stairwise.system.loop import Loop
-from stairwise.system.parts import Check, Part
+from stairwise.system.launch import RunningPart, launch
 from stairwise.system.state import PartState
+from stairwise.system.system_part import Check, SystemPart
 
 PROBE_EVERY = 0.2
 PROBE_TIMEOUT = 2.0
@@ -58,7 +58,7 @@ class Surroundings:
     """What all parts of a supervisor share."""
 
     directory: Path
-    loop: Loop
+    loop: EventLoop
     probe: Probe
     probes: Executor
     backoff: Backoff
@@ -68,10 +68,10 @@ class Surroundings:
 class Supervised:
     """One part's process, restarted as often as it ends, until it is to stop."""
 
-    def __init__(self, part: Part, surroundings: Surroundings) -> None:
+    def __init__(self, part: SystemPart, surroundings: Surroundings) -> None:
         self.part = part
         self.state = PartState(part.name, part.check, metrics=part.metrics)
-        self.running: Running | None = None
+        self.running: RunningPart | None = None
         self.failures = 0
         self.was_too_slow = False
         self._in = surroundings

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from stairwise.system import health, state
-from stairwise.system.loop import Loop
-from stairwise.system.parts import Part, stop_waves
+from stairwise.system.event_loop import EventLoop
 from stairwise.system.state import PartState, SystemPhase, SystemState
 from stairwise.system.supervised import Backoff, Probe, Supervised, Surroundings
+from stairwise.system.system_part import SystemPart, stop_waves
 
 ATTEMPTS_TO_START = 3
 """A part that ends so often before the system has ever run is broken, and the start is given up."""
@@ -27,7 +27,7 @@ class Supervisor:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[SystemPart],
         directory: Path,
         initial: SystemState,
         *,
@@ -39,7 +39,7 @@ class Supervisor:
         self._directory = directory
         self._changed = changed
         self._stop_requests = 0
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._probes = ThreadPoolExecutor(max_workers=len(parts), thread_name_prefix="probe")
         surroundings = Surroundings(
             directory=directory,

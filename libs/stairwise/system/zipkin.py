@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stairwise.system.installation import Installation
-from stairwise.system.parts import Check, Part, Port
+from stairwise.system.system_part import Check, Port, SystemPart
 
 HEAP = "256m"
 SPANS = 100_000
@@ -30,8 +30,8 @@ class Zipkin:
     def page(self) -> str:
         return f"http://{self.address}/zipkin/"
 
-    def part(self) -> Part:
-        return Part(
+    def part(self) -> SystemPart:
+        return SystemPart(
             name="zipkin",
             command=(
                 str(self.installation.java),

@@ -1,27 +1,23 @@
-"""When a row leaves a window: expiration times and orders, known as soon as the row is there (seed 002).
+"""When a row leaves a time window: known as soon as the row is there (seed 002).
 
     [RANGE w SLIDE b]   ●────────── w ──────────┤         the row's time + w + lag ...
                         ts                      └──▶ τ    ... at the first report time from there on
 
-    [ROWS n]            ρ  ρ+1  ρ+2  ...  ρ+n             the row with number ρ leaves when row ρ+n comes
-
 So nothing that a window lets go has to be announced by a negative tuple, and a result made of several rows lives
-until the first of them expires. What follows for whole plans is in ``cql.patterns``.
+until the first of them expires. What follows for whole plans is in ``plan.patterns``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from stairwise.schema import DUSK
-from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow
+from stairwise.windows.spec import TimeWindow
 
 Times = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.int64]
-
-NEVER = DUSK
-"""The expiration time, or order, of what stays for ever."""
 
 
 def admission_reports(window: TimeWindow, times: Times) -> Times:
@@ -39,42 +35,21 @@ def expiration_reports(window: TimeWindow, times: Times) -> Times:
     return _first_reports(expiration_times(window, times), window.slide, window.offset)
 
 
-def level_expiration_reports(window: MultiWindow, level: int, times: Times) -> Times:
-    """The first report of a level that no longer shows each row."""
-    return _first_reports(times + window.levels[level].range, window.levels[level].slide, 0)
-
-
 def _first_reports(instants: Times, slide: int, offset: int) -> Times:
     return instants + (offset - instants) % slide
 
 
-def landmark_expirations(times: Times) -> Times:
-    """What a landmark has once held it holds for ever (proposition 4); RETAIN lets go by rows instead."""
-    return np.full(len(times), NEVER, dtype=np.int64)
+_LONGEST = DUSK // 2
+"""Ranges beyond this never end: it keeps sums inside 64 bits."""
 
 
-def expiration_orders(window: RowsWindow, numbers: Numbers) -> Numbers:
-    """The number of the row whose admission expels each row: ρ + n (proposition 5)."""
-    return numbers + window.rows
+def bounded(window: TimeWindow) -> TimeWindow:
+    """The same window with a range that can be added to any time."""
+    return window if window.range <= _LONGEST else TimeWindow(_LONGEST, window.slide, window.lag, window.offset)
 
 
-def partitioned_expiration_orders(window: PartitionedWindow, codes: Numbers) -> Numbers:
-    """The same where each partition counts for itself: the position of the row that expels each row.
-
-    ``codes`` are the partitions of rows in stream order and positions count from 0 within them; NEVER where
-    the n-th row after it in its partition has not come.
-    """
-    expelled_by = np.full(len(codes), NEVER, dtype=np.int64)
-    by_partition = np.argsort(codes, kind="stable")
-    if len(codes) > window.rows:
-        earlier, later = by_partition[: -window.rows], by_partition[window.rows :]
-        same = codes[earlier] == codes[later]
-        expelled_by[earlier[same]] = later[same]
-    return expelled_by
-
-
-def joint_expirations(*expirations: Times) -> Times:
-    """When results made of several rows expire: with the first of their parts. Only times can be compared so;
-    the orders of different streams cannot, and a join over row windows carries one for each side."""
-    first: Times = np.minimum.reduce(expirations)
-    return first
+def lifetimes(windows: Sequence[TimeWindow], times: Sequence[Times]) -> tuple[Times, Times]:
+    """The first report that shows each joined row, and the first that no longer does; equal where none does."""
+    begins = np.max([admission_reports(w, t) for w, t in zip(windows, times, strict=True)], axis=0)
+    ends = np.min([expiration_reports(bounded(w), t) for w, t in zip(windows, times, strict=True)], axis=0)
+    return begins, np.maximum(begins, ends)

@@ -5,7 +5,7 @@
     the query over both     ●───────●───●───────────●───────────●───────●───●──▶
 
 A window's report times are a *grid* (one per level where it has levels). A query over several windows reports
-at the union of their grids, each side as of its own last report time (``previous_report``). Every report time
+at the union of their grids, each side as of its own last report time. Every report time
 is reported, however long the stream was silent, so the times are produced lazily in sorted blocks: ten years
 of silence under a slide of one second cost no memory.
 
@@ -107,15 +107,6 @@ def _landmark_grid(window: LandmarkWindow) -> Grid:
     first = DAWN if window.start is None else whole.at_or_after(window.start)
     last = DUSK if window.end is None else whole.at_or_after(window.end)
     return Grid(window.slide, first=DUSK if first is None else first, last=DUSK if last is None else last)
-
-
-def previous_report(window: Window, tau: Instant) -> Instant | None:
-    """A window's last report time at or before τ, None where it has not begun. Row slides: ``row_reports``.
-
-    Of a multi-granular window it is that of its finest level; ask ``report_grids`` for each level's own.
-    """
-    reported = [t for grid in report_grids(window) if (t := grid.at_or_before(tau)) is not None]
-    return max(reported, default=None)
 
 
 def next_report(windows: Iterable[Window | None], instant: Instant) -> Instant | None:
@@ -279,3 +270,14 @@ class Agenda:
             return self.passed, self.passed
         upto = last_report(self.windows, self.last_row) if watermark >= DUSK else watermark
         return max(self.passed, self.first_row - 1), upto
+
+
+BEFORE_ALL = DAWN - 1
+"""The report time of a window that has not begun: nothing lies at or before it."""
+
+
+def at_or_before(grid: Grid, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """``Grid.at_or_before`` for many instants at once."""
+    times = np.minimum(times, grid.last)
+    own = times - (times - grid.offset) % grid.slide
+    return np.where(own >= grid.first, own, BEFORE_ALL)

@@ -93,3 +93,10 @@ class RelationWindow:
 
 
 Window = TimeWindow | LandmarkWindow | RowsWindow | PartitionedWindow | MultiWindow | RelationWindow
+
+
+def counts_rows(window: Window | None) -> bool:
+    """Does the window hold a number of rows, so that filtering below it would change what it holds?"""
+    if isinstance(window, LandmarkWindow):
+        return window.retain is not None
+    return isinstance(window, RowsWindow | PartitionedWindow | RelationWindow)

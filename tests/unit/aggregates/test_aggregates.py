@@ -12,9 +12,8 @@ import pytest
 
 from stairwise.aggregates.catalogue import algebra_for
 from stairwise.aggregates.contract import Algebra, ItemAlgebra, Kind, Rows, SubtractableAlgebra, identity
-from stairwise.aggregates.items import ItemCounts
-from stairwise.cql.query import Aggregate, Field, Value
 from stairwise.errors import StairwiseError
+from stairwise.expressions.tree import Aggregate, Field, Value
 from stairwise.schema import Type
 
 BIGINT, DOUBLE, STRING, BOOLEAN, HUGEINT = Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.HUGEINT
@@ -123,15 +122,6 @@ def test_items_come_by_count_then_value(spec: Aggregate, expected: list[tuple[st
     assert isinstance(algebra, ItemAlgebra)
     found = algebra.items(lift(spec, values, [0] * len(values), 1), 0)
     assert list(zip(found.item.to_pylist(), found.count.to_pylist(), strict=True)) == expected
-
-
-def test_recurring_items_occur_in_every_part() -> None:
-    spec = call("RECURRING", BIGINT, BIGINT)
-    algebra = algebra_for(spec)
-    assert isinstance(algebra, ItemCounts)
-    parts = [lift(spec, values, [0, 0, 1], 2) for values in ([4, 7, 7], [4, 4, 7], [4, 9, 1])]
-    found = algebra.items(algebra.recurring(parts), 0)
-    assert (found.group.tolist(), found.item.to_pylist(), found.count.to_pylist()) == ([0], [4], [4])
 
 
 EVERY = [

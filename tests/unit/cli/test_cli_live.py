@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from stairwise.algebra.query import Emit
 from stairwise.cli.live import MOST_ROWS, LiveAnswer, cell_text, clock
 from stairwise.client import Change, Update
-from stairwise.cql.query import Emit
 from stairwise.schema import Column, Type
 
 COLUMNS = (Column("k", Type.STRING), Column("n", Type.BIGINT))

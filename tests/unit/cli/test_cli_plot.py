@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from stairwise.algebra.query import Emit
 from stairwise.cli.plot import MOST_LINES, Plot
 from stairwise.client import Change, Update
-from stairwise.cql.query import Emit
 from stairwise.errors import NotFoundError, StairwiseError
 from stairwise.schema import Column, Type
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import grpc
 import pytest
 
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import registry_pb2, registry_pb2_grpc, results_pb2_grpc
 from stairwise.v1 import results_pb2 as pb
 from tests.unit.cli.terminal import Terminal
@@ -46,21 +47,24 @@ class Play(registry_pb2_grpc.RegistryServicer, results_pb2_grpc.ResultsServicer)
         waiting = registry_pb2.Waiting(cause=registry_pb2.Waiting.CAUSE_EMPTY_PARTITION, sentence=said)
         return registry_pb2.StatusResponse(waiting=waiting)
 
-    def Subscribe(self, _: pb.SubscribeRequest, context: grpc.ServicerContext) -> Iterator[pb.SubscribeResponse]:
-        yield from (HEADER, update(10_000, ("the-only-key", 5)), progress(10_000))
-        while context.is_active() and not self.ending.wait(0.02):
-            pass
+    async def Subscribe(
+        self, _: pb.SubscribeRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[pb.SubscribeResponse]:
+        for message in (HEADER, update(10_000, ("the-only-key", 5)), progress(10_000)):
+            yield message
+        while not self.ending.is_set():
+            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
 def play() -> Iterator[tuple[Play, str]]:
     play = Play()
 
-    def register(server: grpc.Server) -> None:
+    def register(server: grpc.aio.Server) -> None:
         registry_pb2_grpc.add_RegistryServicer_to_server(play, server)
         results_pb2_grpc.add_ResultsServicer_to_server(play, server)
 
-    server = Server("127.0.0.1:0", register)
+    server = ServerThread("127.0.0.1:0", register)
     yield play, f"127.0.0.1:{server.port}"
     play.ending.set()
     server.stop(0)

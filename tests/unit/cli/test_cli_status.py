@@ -9,7 +9,7 @@ from rich.console import Console
 from stairwise.cli.overview import Overview, overview
 from stairwise.cli.status import drawn
 from stairwise.client.status import Status, StreamStatus
-from stairwise.system.status import PartStatus
+from stairwise.system.part_status import PartStatus
 
 NOON = 1_769_860_800_000
 PART = PartStatus(

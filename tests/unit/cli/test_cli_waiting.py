@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import grpc
 import pytest
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 
 from stairwise.cli import waiting
 from stairwise.cli.main import cli
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import registry_pb2, registry_pb2_grpc, results_pb2_grpc
 from stairwise.v1 import results_pb2 as pb
 from tests.unit.client.scripted_results import END, HEADER, progress, update
@@ -40,11 +41,14 @@ class Play(registry_pb2_grpc.RegistryServicer, results_pb2_grpc.ResultsServicer)
             waiting=registry_pb2.Waiting(cause=cause, sentence=f"{request.query} {text}")
         )
 
-    def Subscribe(self, _: pb.SubscribeRequest, context: grpc.ServicerContext) -> Iterator[pb.SubscribeResponse]:
+    async def Subscribe(
+        self, _: pb.SubscribeRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[pb.SubscribeResponse]:
         yield HEADER
-        while context.is_active() and not self.enough.wait(0.02):
-            pass
-        yield from (update(10_000, ("a", 5)), progress(10_000), END)
+        while not self.enough.is_set():
+            await asyncio.sleep(0.02)
+        for message in (update(10_000, ("a", 5)), progress(10_000), END):
+            yield message
 
 
 @pytest.fixture
@@ -53,11 +57,11 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
     monkeypatch.setattr(waiting, "EVERY", 0.01)
     played = Play()
 
-    def register(server: grpc.Server) -> None:
+    def register(server: grpc.aio.Server) -> None:
         registry_pb2_grpc.add_RegistryServicer_to_server(played, server)
         results_pb2_grpc.add_ResultsServicer_to_server(played, server)
 
-    server = Server("127.0.0.1:0", register)
+    server = ServerThread("127.0.0.1:0", register)
     for name in ("REGISTRY", "RESULTS"):
         monkeypatch.setenv(f"STAIRWISE_{name}", f"127.0.0.1:{server.port}")
     yield played

@@ -10,7 +10,7 @@ import grpc
 
 from stairwise.client import Client
 from stairwise.errors import StairwiseError
-from stairwise.platform.status import to_status
+from stairwise.platform.error_status import to_status
 from stairwise.system.state import Addresses
 from stairwise.v1 import results_pb2 as pb
 from stairwise.v1 import results_pb2_grpc, streams_pb2

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from stairwise.client.update import Cell, Change, Update, read_changes, read_value
-from stairwise.operators.lines import json_lines, to_bytes
+from stairwise.reports.lines import json_lines, to_bytes
 from stairwise.schema import Column, Type
 from stairwise.v1 import results_pb2 as pb
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from stairwise.algebra.query import Query, Relation, Select
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
-from stairwise.cql.query import Query, Relation, Select
 from stairwise.cql.resolve import resolve_query, resolve_stream
 from stairwise.errors import StatementError
 from stairwise.schema import Stream

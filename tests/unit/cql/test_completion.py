@@ -29,7 +29,7 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
         ("SELECT COUNT(*) FROM trades [NOW] WHERE b", []),
         ('SELECT COUNT(*) FROM "my quotes" [NOW] WHERE b', ["bid"]),
         ("DROP QUERY v", ["volumes"]),
-        ("EXPLAIN ", ["volumes", '"select"', "SELECT"]),
+        ("EXPLAIN ", ["volumes", '"select"', "ANALYZE", "SELECT"]),
         ("CREATE STREAM s (a B", ["BIGINT", "BOOLEAN"]),
         ("CREATE STREAM s (a BIGINT) TIMESTAMP ", ["BY"]),
         ("SELECT 1 FROM trades [NOW] EMIT ", ["CHANGES", "DSTREAM", "ISTREAM", "RSTREAM"]),

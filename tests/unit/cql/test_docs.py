@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from stairwise.algebra.query import Select
 from stairwise.cql import aggregation, expressions, resolve, select, source, window_clauses
-from stairwise.cql.explain import explain
 from stairwise.cql.functions import AGGREGATES, SCALARS
-from stairwise.cql.query import Select
 from stairwise.cql.script import Catalogue, Explained
 from stairwise.errors import StatementError
-from stairwise.operators.join_explain import explain_join
+from stairwise.join.explain import explain_join
+from stairwise.plan.explain import explain
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "cql.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def test_an_example_holds(example: str) -> None:
 def test_the_explanation_is_the_one_that_is_given() -> None:
     (change,) = catalogue().execute(next(e for e in EXAMPLES if e.startswith("EXPLAIN SELECT")))
     assert isinstance(change, Explained)
-    assert explain(change.query) == EXPLANATION.rstrip("\n")
+    assert explain(change.query, {}) == EXPLANATION.rstrip("\n")
 
 
 def test_the_explanation_of_a_join_is_the_one_that_is_given() -> None:
@@ -46,7 +46,7 @@ def test_the_explanation_of_a_join_is_the_one_that_is_given() -> None:
     (change,) = catalogue().execute(example)
     assert isinstance(change, Explained)
     assert isinstance(change.query.relation, Select)
-    assert list(explain_join(change.query.relation)) == JOIN.splitlines()
+    assert list(explain_join(change.query.relation, moves=False)) == JOIN.splitlines()
 
 
 def test_the_error_is_the_one_that_is_given() -> None:

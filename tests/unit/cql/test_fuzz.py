@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from stairwise.cql import ast
-from stairwise.cql.explain import explain
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query, resolve_stream, resolve_table
 from stairwise.errors import StatementError
+from stairwise.plan.explain import explain
 from tests.unit.cql.fuzz_statements import GOLDEN, GOOD
 from tests.unit.cql.market import STREAMS, query
 
@@ -102,9 +102,9 @@ def understand(text: str) -> None:
                 table = resolve_table(statement)
                 streams[table.name] = table
             case ast.SelectStatement():
-                explain(resolve_query("q", statement, streams))
+                explain(resolve_query("q", statement, streams), {})
             case ast.CreateQuery(select=select) | ast.Explain(target=ast.SelectStatement() as select):
-                explain(resolve_query("q", select, streams))
+                explain(resolve_query("q", select, streams), {})
 
 
 @pytest.mark.parametrize("text", [*GOOD, *GOLDEN])

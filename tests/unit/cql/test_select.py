@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stairwise.cql.query import (
-    Aggregate,
-    Call,
-    Const,
-    Emit,
-    Except,
-    Field,
-    Input,
-    Output,
-    Select,
-    Union,
-)
-from stairwise.cql.spelling import spell_aggregate, spell_expr
+from stairwise.algebra.query import Emit, Except, Input, Select, Union, Widen
+from stairwise.algebra.spelling import spell_aggregate, spell_expr
+from stairwise.expressions.tree import Aggregate, Call, Const, Field, Output
 from stairwise.schema import Type
 from stairwise.windows.spec import TimeWindow
 from tests.unit.cql.market import STREAMS, expect_refusal, query, relation, select
@@ -236,6 +226,29 @@ def test_both_sides_of_a_set_operation_meet_in_the_wider_type() -> None:
     assert [o.type for o in found.right.outputs] == [Type.DOUBLE, Type.STRING, Type.HUGEINT]
     assert isinstance(found.left, Union)
     assert [o.type for o in found.left.right.outputs] == [Type.DOUBLE, Type.STRING, Type.HUGEINT]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT DISTINCT qty FROM trades [NOW]",
+        "SELECT DISTINCT MAX(qty) FROM trades [NOW] GROUP BY ticker",
+        "SELECT qty FROM trades [NOW] EXCEPT SELECT level FROM quotes [NOW]",
+    ],
+)
+def test_what_distinct_and_except_have_compared_is_widened_behind_them(inner: str) -> None:
+    found = relation(f"({inner}) UNION ALL SELECT price FROM trades [NOW]")
+    assert isinstance(found, Union)
+    assert isinstance(found.left, Widen)
+    assert found.left.input == relation(inner)
+    assert [o.type for o in found.outputs] == [Type.DOUBLE]
+
+
+def test_a_null_in_the_list_of_distinct_takes_the_type_of_the_other_side() -> None:
+    found = relation("SELECT DISTINCT NULL AS n FROM trades [NOW] UNION ALL SELECT price FROM trades [NOW]")
+    assert isinstance(found, Union)
+    assert isinstance(found.left, Select)
+    assert [o.type for o in found.outputs] == [Type.DOUBLE]
 
 
 REFUSED = [

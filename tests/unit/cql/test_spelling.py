@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stairwise.algebra.spelling import spell_stream
 from stairwise.cql.script import Catalogue
-from stairwise.cql.spelling import spell_stream
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stairwise.cql.spelling import spell_window
-from stairwise.windows.spec import (
-    LandmarkWindow,
-    Level,
-    MultiWindow,
-    PartitionedWindow,
-    RowsWindow,
-    TimeWindow,
-    Window,
-)
+from stairwise.algebra.spelling import spell_window
+from stairwise.windows.spec import LandmarkWindow, Level, MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window
 from tests.unit.cql.market import expect_refusal, select, window
 
 S, M, H, D = 1_000, 60_000, 3_600_000, 86_400_000

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from stairwise.cql.query import Call, Const, Expr, Field, Value
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
+from stairwise.expressions.tree import Call, Const, Expr, Field, Value
 from stairwise.schema import Type
 
 A = Field(0, "a", Type.BIGINT)
@@ -178,6 +178,16 @@ def test_hugeint_arithmetic_keeps_38_digits_and_overflows_beyond() -> None:
 )
 def test_hugeint_becomes_the_nearest_double(value: int) -> None:
     assert rows(call("to_double", Const(value, Type.HUGEINT), type_=Type.DOUBLE)) == [float(value)]
+
+
+@pytest.mark.parametrize("type_", [Type.BIGINT, Type.HUGEINT])
+def test_the_excess_of_an_integer_tells_on_which_side_of_its_nearest_double_it_lies(type_: Type) -> None:
+    integers = [0, 2**53, 2**53 + 1, -(2**53) - 1, 2**53 + 3, 2**63 - 1, 2**63 - 1024, -(2**63), None]
+    integers += [10**38 - 1, 1 - 10**38, 2**100, 2**100 + 1] if type_ is Type.HUGEINT else []
+    expected = [None if i is None else (i > int(float(i))) - (i < int(float(i))) for i in integers]
+    excess = call("excess", Field(0, "x", type_), type_=Type.BIGINT)
+    assert rows(excess, [Decimal(i) if i is not None and type_ is Type.HUGEINT else i for i in integers]) == expected
+    assert rows(call("excess", Const(2**53 + 1, type_), type_=Type.BIGINT)) == [1]
 
 
 def test_functions_of_doubles_and_text() -> None:

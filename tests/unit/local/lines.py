@@ -7,11 +7,14 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from stairwise.cql.script import Catalogue
 from stairwise.local.engine import Engine
-from stairwise.local.merge import Piece
-from stairwise.operators.lines import line_dicts
+from stairwise.local.merge import QueryLines
+from stairwise.reports.lines import line_dicts
 from stairwise.streams.rows import RowDecoder
+from stairwise.streams.times import EARLIEST
 
 Line = dict[str, Any]
 
@@ -41,7 +44,8 @@ def engine_lines(
         name = chance.choice(sorted(left))
         count = chance.randint(1, 6)
         batch, left[name] = left[name][:count], left[name][count:]
-        decoded = decoders[name].decode([json.dumps(message).encode() for message in batch])
+        held_for_ever = np.full(len(batch), EARLIEST)  # as rows of a table without TIMESTAMP BY have
+        decoded = decoders[name].decode([json.dumps(message).encode() for message in batch], held_for_ever)
         assert not decoded.bad
         engine.feed(name, decoded.rows)
         if not left[name]:
@@ -54,7 +58,7 @@ def engine_lines(
     return lines
 
 
-def in_order(names: Sequence[str], pieces: Sequence[Piece]) -> list[Line]:
+def in_order(names: Sequence[str], pieces: Sequence[QueryLines]) -> list[Line]:
     """The lines of a piece of the output, by time and query."""
     found = [(piece.query, line) for piece in pieces for line in line_dicts(names[piece.query], piece.lines)]
     return [line for _, line in sorted(found, key=lambda entry: (entry[1]["time"], entry[0]))]

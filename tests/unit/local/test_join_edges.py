@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.script import run
+from tests.oracle import run
 from tests.unit.local.lines import engine_lines
 
 STREAMS = "".join(f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, x BIGINT) TIMESTAMP BY ts;" for name in "ab")

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from stairwise.cql.query import Query
+from stairwise.algebra.query import Query
 from stairwise.cql.script import Catalogue
 from stairwise.errors import ConfigError
 from stairwise.local import merge
 from stairwise.local.driver import run_files
-from stairwise.local.output import CsvOutput, JsonOutput, Output, ParquetOutput
+from stairwise.local.output import CsvOutput, JsonOutput, LineWriter, ParquetOutput
 from stairwise.local.table import TableOutput
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k STRING, x BIGINT, d DOUBLE) TIMESTAMP BY ts LATENESS 1s;\n"
@@ -37,7 +37,7 @@ def catalogue_of(script: str) -> Catalogue:
     return catalogue
 
 
-def write(tmp_path: Path, catalogue: Catalogue, output: Output) -> None:
+def write(tmp_path: Path, catalogue: Catalogue, output: LineWriter) -> None:
     data = tmp_path / "s.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     run_files(catalogue.streams, list(catalogue.queries.values()), {"s": [str(data)]}, output)

@@ -15,9 +15,9 @@ import pytest
 from stairwise.errors import ConfigError
 from stairwise.local.chunks import Rejected
 from stairwise.local.jsonl import JsonLines
-from stairwise.local.sources import Source
+from stairwise.local.sources import FileSource
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 
 STREAM = Stream(
     "s",
@@ -50,7 +50,7 @@ CSV = b"""ts,more,k,x,d,b
 def read(path: Path, stream: Stream = STREAM) -> tuple[list[dict[str, Any]], list[Rejected]]:
     rows: list[dict[str, Any]] = []
     rejected: list[Rejected] = []
-    source = Source(stream, str(path))
+    source = FileSource(stream, str(path))
     for chunk in source.chunks():
         rows += chunk.rows.to_pylist()
         rejected += chunk.rejected
@@ -182,7 +182,7 @@ def test_nulls_and_impossible_numbers_in_parquet_are_bad_rows(tmp_path: Path) ->
 def test_a_column_of_parquet_that_cannot_be_is_an_error_of_the_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"ts": [1], "x": [1.0]}), tmp_path / "rows.parquet")
     with pytest.raises(ConfigError, match="column 'x' is double"):
-        Source(STREAM, str(tmp_path / "rows.parquet"))
+        FileSource(STREAM, str(tmp_path / "rows.parquet"))
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
@@ -198,12 +198,12 @@ def test_a_file_without_a_column_that_must_be_there_is_an_error(tmp_path: Path, 
 @pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.gz"])
 def test_a_name_that_says_no_format_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="does not say what the file holds"):
-        Source(STREAM, str(written(tmp_path / name, b"")))
+        FileSource(STREAM, str(written(tmp_path / name, b"")))
 
 
 def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no file"):
-        Source(STREAM, "nowhere.jsonl")
+        FileSource(STREAM, "nowhere.jsonl")
 
 
 def test_a_broken_archive_is_an_error(tmp_path: Path) -> None:

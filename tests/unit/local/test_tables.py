@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from stairwise.cli.run import run as run_command
-from stairwise.cql.explain import explain
 from stairwise.cql.script import Catalogue
 from stairwise.errors import AlreadyExistsError, NotFoundError, StatementError
-from tests.oracle.script import run
+from stairwise.plan.explain import explain
+from tests.oracle import run
 from tests.unit.local.lines import engine_lines
 
 TRADES = "CREATE STREAM trades (ts TIMESTAMP, ticker STRING, qty BIGINT) TIMESTAMP BY ts GRANULE 10ms;"
@@ -105,7 +105,7 @@ def test_rows_of_a_table_without_times_hold_for_ever(join: str, tmp_path: Path) 
 def test_explain_shows_what_an_update_does_to_results() -> None:
     catalogue = Catalogue()
     catalogue.execute(f"{TRADES}{COMPANIES};CREATE QUERY q AS {JOIN};")
-    assert "STR" in explain(catalogue.queries["q"])
+    assert "STR" in explain(catalogue.queries["q"], {})
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 
 from services.lookups.holdings import GapError, Holdings, Partition
 from stairwise.lookups.gather import look_up
-from stairwise.lookups.parts import OutOfReachError
-from stairwise.lookups.past import PAGE, Retain
+from stairwise.lookups.partition_history import PAGE, Retain
+from stairwise.lookups.partition_parts import OutOfReachError
 from stairwise.lookups.statement import read_lookup
-from stairwise.platform.batches import BatchHeaders, encode_rows
 from stairwise.schema import DAWN, Column, Stream, Type
+from stairwise.wire.batches import BatchHeaders, encode_rows
 
 TRADES = Stream("trades", (Column("ts", Type.TIMESTAMP), Column("qty", Type.BIGINT)), timestamp_by="ts")
 QUOTES = Stream("quotes", (Column("ts", Type.TIMESTAMP),), timestamp_by="ts")
@@ -121,10 +121,10 @@ def test_a_window_that_reaches_back_to_what_was_deleted_is_an_error_and_never_a_
     partition.take(KEY, 700, first, value(3))
     streams = {"trades": partition.stream}
     seen = read_lookup("SELECT COUNT(*) AS n FROM trades [FROM -9 UNTIL 9]", streams)
-    assert look_up(seen, 2, {0: partition.past}).to_pylist() == [{"n": 3}]
+    assert look_up(seen, 2, {0: partition.history}).to_pylist() == [{"n": 3}]
     for window in ("FROM -10 UNTIL 9", "RANGE 60 SECONDS", "ROWS 4"):
         with pytest.raises(OutOfReachError):
-            look_up(read_lookup(f"SELECT COUNT(*) AS n FROM trades [{window}]", streams), 2, {0: partition.past})
+            look_up(read_lookup(f"SELECT COUNT(*) AS n FROM trades [{window}]", streams), 2, {0: partition.history})
 
 
 ROWS = PAGE + 1
@@ -138,7 +138,7 @@ def second(partition: Partition, number: int) -> None:
     rows = encode_rows(pa.RecordBatch.from_arrays(columns, schema=TRADES.arrow_schema))
     headers = BatchHeaders(1, ROWS * number, ROWS, time - 1, time - 1_001, time, time)
     partition.take(KEY, number, headers, rows)
-    assert partition.past.horizon < time
+    assert partition.history.horizon < time
 
 
 @pytest.mark.parametrize("ahead", [3, 59])
@@ -152,9 +152,9 @@ def test_what_is_retained_reaches_back_from_where_the_whole_stream_has_come(ahea
         if number >= ahead:
             second(other, number - ahead)
     lookup = read_lookup("SELECT COUNT(*) AS n FROM trades [RANGE 60 SECONDS]", {"trades": stream})
-    answer = look_up(lookup, other.watermark, {0: one.past, 1: other.past})
+    answer = look_up(lookup, other.watermark, {0: one.history, 1: other.history})
     assert answer.to_pylist() == [{"n": 120 * ROWS}]
-    assert one.past.rows <= (60 + ahead + 1) * ROWS
+    assert one.history.rows <= (60 + ahead + 1) * ROWS
 
 
 def test_a_partition_far_ahead_keeps_twice_what_is_retained() -> None:
@@ -164,7 +164,7 @@ def test_a_partition_far_ahead_keeps_twice_what_is_retained() -> None:
     one, _ = (partition for _, partition in holdings)
     for number in range(300):
         second(one, number)
-    assert (120 - 1) * ROWS <= one.past.rows <= (120 + 1) * ROWS
+    assert (120 - 1) * ROWS <= one.history.rows <= (120 + 1) * ROWS
 
 
 def test_partitions_elsewhere_are_waited_for_as_far_as_lookups_tell() -> None:
@@ -175,4 +175,4 @@ def test_partitions_elsewhere_are_waited_for_as_far_as_lookups_tell() -> None:
     for number in range(300):
         holdings.hear(stream, 1_000 * (number - 20))
         second(here, number)
-    assert (80 - 1) * ROWS <= here.past.rows <= (80 + 1) * ROWS
+    assert (80 - 1) * ROWS <= here.history.rows <= (80 + 1) * ROWS

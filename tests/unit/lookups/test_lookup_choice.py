@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stairwise.lookups import extreme_intervals
-from stairwise.lookups.explain import explained
 from stairwise.lookups.gather import look_up
-from stairwise.lookups.past import LUMP, Past, Retain
+from stairwise.lookups.lookup_explain import explained
+from stairwise.lookups.partition_history import LUMP, PartitionHistory, Retain
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
+from stairwise.structures import extreme_intervals
 
 STREAM = Stream("s", (Column("ts", Type.TIMESTAMP), Column("k", Type.BIGINT), Column("n", Type.BIGINT)), "ts")
 LOOKUP = read_lookup("SELECT MAX(n) AS m FROM s [RANGE 100 ms] WHERE k = 1", {"s": STREAM})
@@ -20,7 +20,7 @@ BATCH = 1000
 
 class Held:
     def __init__(self, retain: Retain) -> None:
-        self.past = Past(STREAM, 0, retain)
+        self.history = PartitionHistory(STREAM, 0, retain)
         self._values: list[int] = []
         self._chance = np.random.default_rng(1)
 
@@ -33,15 +33,15 @@ class Held:
             rows = pa.RecordBatch.from_arrays(
                 [pa.array(times), pa.array(times % 2), pa.array(values)], schema=STREAM.arrow_schema
             )
-            self.past.take(rows, start + BATCH - 1)
+            self.history.take(rows, start + BATCH - 1)
 
     def ask(self, times: int) -> str:
         """So many lookups, all right; how the last was answered."""
-        at = self.past.watermark
+        at = self.history.watermark
         expected = max(v for t, v in enumerate(self._values) if at - 100 < t <= at and t % 2 == 1)
         for _ in range(times):
-            assert look_up(LOOKUP, at, {0: self.past}).to_pylist() == [{"m": expected}]
-        return explained(LOOKUP, at, [self.past])
+            assert look_up(LOOKUP, at, {0: self.history}).to_pylist() == [{"m": expected}]
+        return explained(LOOKUP, at, [self.history])
 
 
 def test_landmarks_are_kept_while_lookups_are_worth_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_no_room_is_taken_for_landmarks_where_memory_is_short() -> None:
     held = Held(Retain(2 * BATCH, 2**40))
     held.take(3)
     held.ask(2)
-    short = Held(Retain(2 * BATCH, held.past.size_bytes * 3 // 2))
+    short = Held(Retain(2 * BATCH, held.history.size_bytes * 3 // 2))
     short.take(3)
     assert "max by B-INT" in short.ask(100)
     assert "max by L-INT" in held.ask(100)

@@ -16,18 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from services.lookups.api import SERVICE, LookupsApi
 from services.lookups.holdings import Holdings, Key
 from services.lookups.peers import Peers
+from services.lookups.servicer import SERVICE, LookupsServicer
 from stairwise.client.lookups import Answer, Many
 from stairwise.errors import NotReadyError, StairwiseError
-from stairwise.operators.pages import from_page
-from stairwise.platform import topics
-from stairwise.platform.aio_server import AioServer
-from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.status import from_rpc_error
+from stairwise.platform import server as platform_server
+from stairwise.platform.error_status import from_rpc_error
 from stairwise.schema import DAWN, Column, Stream, Type
+from stairwise.state.pages import from_page
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, encode_rows
 
 COLUMNS = (Column("ts", Type.TIMESTAMP, False), Column("k", Type.STRING), Column("n", Type.BIGINT))
 STREAM = Stream("s", COLUMNS, timestamp_by="ts", partitions=2)
@@ -47,14 +47,14 @@ class Server:
     """A worker without Kafka: holds one partition."""
 
     def __init__(self, number: int) -> None:
-        self.server = AioServer("127.0.0.1:0")
+        self.server = platform_server.Server("127.0.0.1:0")
         self.member = Member(f"127.0.0.1:{self.server.port}")
         self.holdings = Holdings()
         self.holdings.assign({(TOPIC, number): STREAM})
         self.number = number
         self._peers = Peers()
         plans = SimpleNamespace(catalogue=SimpleNamespace(version=1, streams={"s": STREAM}))
-        self.api = LookupsApi(plans, self.member, self.holdings, self._peers)  # type: ignore[arg-type]
+        self.api = LookupsServicer(plans, self.member, self.holdings, self._peers)  # type: ignore[arg-type]
 
     async def start(self) -> None:
         await self.server.start(lambda s: lookups_pb2_grpc.add_LookupsServicer_to_server(self.api, s), [SERVICE])

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.lookups.pieces import Settled
 from stairwise.lookups.reorder import ReorderBuffer
+from stairwise.lookups.settled_rows import SettledRows
 from stairwise.schema import DUSK, Column, Stream, Type
 
 STREAM = Stream("s", (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT)), timestamp_by="ts")
@@ -21,7 +21,7 @@ def batch(rows: list[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=STREAM.arrow_schema)
 
 
-def rows_of(found: Settled) -> list[Row]:
+def rows_of(found: SettledRows) -> list[Row]:
     rows = [row for piece in found.pieces for row in zip(*(c.to_pylist() for c in piece.rows.columns), strict=True)]
     assert [time for time, _ in rows] == found.times.tolist()
     assert not rows or found.ints(1).tolist() == found.column(1).to_pylist() == [number for _, number in rows]

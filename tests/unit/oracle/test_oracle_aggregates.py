@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import pytest
 
-from stairwise.cql.query import Aggregate, Field, Value
 from stairwise.schema import Type
-from tests.oracle.aggregates import Member, aggregate, items
+from tests.oracle.aggregates import Aggregate, Member, aggregate, items
+from tests.oracle.expressions import Typed
+from tests.oracle.values import Value
 
 INF, NAN = math.inf, math.nan
+ONLY_VALUE = Typed(Type.DOUBLE, lambda row: row[0])
 
 
 def over(
@@ -19,12 +22,12 @@ def over(
     values: Sequence[Value],
     *,
     type_: Type = Type.DOUBLE,
-    parameter: float | None = None,
+    parameter: str = "0",
     distinct: bool = False,
     times: Sequence[int] | None = None,
     tau: int = 0,
 ) -> Value:
-    spec = Aggregate(function, (Field(0, "x", type_),), type_, distinct, parameter)
+    spec = Aggregate(function, ONLY_VALUE, type_, distinct, Fraction(parameter))
     times = range(len(values)) if times is None else times
     return aggregate(spec, [Member((v,), t) for v, t in zip(values, times, strict=True)], tau)
 
@@ -100,7 +103,7 @@ def test_count_distinct_knows_one_nan_and_one_zero() -> None:
     ],
 )
 def test_quantiles_interpolate_between_neighbours(values: list[float], q: float, expected: Value) -> None:
-    assert same(over("QUANTILE", values, parameter=q), expected)
+    assert same(over("QUANTILE", values, parameter=str(q)), expected)
 
 
 def test_a_line_is_fitted_against_seconds_before_the_report() -> None:
@@ -116,16 +119,16 @@ def test_a_line_needs_two_different_times() -> None:
     assert same(over("REGR_SLOPE", [1.0, INF], times=[5, 6], tau=9), NAN)
 
 
-def chosen(function: str, values: str, parameter: float | None = None) -> list[tuple[Value, int]]:
-    spec = Aggregate(function, (Field(0, "x", Type.STRING),), Type.STRING, parameter=parameter)
+def chosen(function: str, values: str, parameter: str) -> list[tuple[Value, int]]:
+    spec = Aggregate(function, ONLY_VALUE, Type.STRING, parameter=Fraction(parameter))
     return items(spec, [Member((None if v == "-" else v,), 0) for v in values], steps=1)
 
 
 def test_top_breaks_ties_by_item() -> None:
-    assert chosen("TOP", "cabcab-", 2.0) == [("a", 2), ("b", 2)]
-    assert chosen("TOP", "cabc", 9.0) == [("c", 2), ("a", 1), ("b", 1)]
+    assert chosen("TOP", "cabcab-", "2") == [("a", 2), ("b", 2)]
+    assert chosen("TOP", "cabc", "9") == [("c", 2), ("a", 1), ("b", 1)]
 
 
 def test_frequent_means_more_than_the_share() -> None:
-    assert chosen("FREQUENT", "aaabbccccc--", 0.3) == [("c", 5)]
-    assert chosen("FREQUENT", "aaabbccccc--", 0.29) == [("c", 5), ("a", 3)]
+    assert chosen("FREQUENT", "aaabbccccc--", "0.3") == [("c", 5)]
+    assert chosen("FREQUENT", "aaabbccccc--", "0.29") == [("c", 5), ("a", 3)]

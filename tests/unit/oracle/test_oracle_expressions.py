@@ -1,4 +1,4 @@
-"""The oracle's expressions: SQL's NULL logic and arithmetic without wrong numbers."""
+"""The oracle's expressions: types that meet, SQL's NULL logic and arithmetic without wrong numbers."""
 
 from __future__ import annotations
 
@@ -6,80 +6,142 @@ import math
 
 import pytest
 
-from stairwise.cql.query import Call, Const, Expr, Field, Value
+from stairwise.cql.parser import parse_script
 from stairwise.schema import Type
-from tests.oracle.expressions import evaluate, holds
+from tests.oracle.expressions import Column, Reader, Typed
+from tests.oracle.values import Value
 
-BIG = 2**63 - 1
-N, T, F = None, True, False
+COLUMNS: dict[str, tuple[Type, Value]] = {
+    "big": (Type.BIGINT, 2**63 - 1),
+    "least": (Type.BIGINT, -(2**63)),
+    "odd": (Type.BIGINT, 2**53 + 1),
+    "none": (Type.BIGINT, None),
+    "sum": (Type.HUGEINT, 2**100),
+    "nan": (Type.DOUBLE, math.nan),
+    "inf": (Type.DOUBLE, math.inf),
+    "even": (Type.DOUBLE, 2.0**53),
+    "unknown": (Type.BOOLEAN, None),
+    "at": (Type.TIMESTAMP, 1500),
+}
 
 
-def constant(value: Value) -> Const:
-    types = {bool: Type.BOOLEAN, int: Type.BIGINT, float: Type.DOUBLE, str: Type.STRING}
-    return Const(value, types.get(type(value), Type.BIGINT))
+def read(text: str) -> Typed:
+    (statement,) = parse_script(f"SELECT {text} FROM s")
+    return Reader([Column("s", name, type_) for name, (type_, _) in COLUMNS.items()]).read(
+        statement.relation.items[0].expression
+    )
 
 
-def call(op: str, *values: Value, type_: Type | None = None) -> Value:
-    args: tuple[Expr, ...] = tuple(constant(value) for value in values)
-    return evaluate(Call(op, args, type_ or args[0].type), ())
-
-
-@pytest.mark.parametrize(
-    ("op", "args", "expected"),
-    [
-        ("+", (BIG, 1), None),
-        ("-", (-BIG - 1, 1), None),
-        ("*", (2**32, 2**32), None),
-        ("*", (2**31, 2**31), 2**62),
-        ("+", (1, None), None),
-        ("/", (7, 2), 3),
-        ("/", (-7, 2), -3),
-        ("/", (-BIG - 1, -1), None),
-        ("/", (7, 0), None),
-        ("/", (7.0, 0.0), None),
-        ("/", (7.0, -0.0), None),
-        ("/", (1e308, 1e-10), math.inf),
-        ("%", (-7, 2), -1),
-        ("%", (7, -2), 1),
-        ("%", (-BIG - 1, -1), 0),
-        ("%", (7, 0), None),
-        ("%", (-7.5, 2.0), -1.5),
-        ("neg", (-BIG - 1,), None),
-        ("abs", (-BIG - 1,), None),
-        ("abs", (-2.5,), 2.5),
-    ],
-)
-def test_arithmetic_answers_null_rather_than_a_wrong_number(op: str, args: tuple[Value, ...], expected: Value) -> None:
-    assert call(op, *args, type_=Type.DOUBLE if isinstance(args[0], float) else Type.BIGINT) == expected
+def value(text: str) -> Value:
+    return read(text).of([value for _, value in COLUMNS.values()])
 
 
 @pytest.mark.parametrize(
-    ("op", "args", "expected"),
+    ("text", "expected"),
     [
-        ("=", (1, 1), T),
-        ("=", (1, N), N),
-        ("=", (math.nan, math.nan), T),
-        ("=", (-0.0, 0.0), T),
-        ("<", (math.inf, math.nan), T),
-        ("<>", ("a", "b"), T),
-        ("<", ("Z", "a"), T),
-        ("<", ("\ufffd", "\U00010000"), T),
-        (">=", (F, T), F),
-        ("in", (1, 2, 1), T),
-        ("in", (1, 2, N), N),
-        ("in", (N, 2), N),
-        ("in", (1, 2, 3), F),
-        ("and", (F, N), F),
-        ("and", (T, N), N),
-        ("or", (T, N), T),
-        ("or", (F, N), N),
-        ("not", (N,), N),
-        ("is_null", (N,), T),
-        ("is_null", (0,), F),
+        ("big + 1", None),
+        ("least - 1", None),
+        ("4294967296 * 4294967296", None),
+        ("2147483648 * 2147483648", 2**62),
+        ("1 + none", None),
+        ("7 / 2", 3),
+        ("-7 / 2", -3),
+        ("least / -1", None),
+        ("7 / 0", None),
+        ("7.0 / 0.0", None),
+        ("7.0 / -0.0", None),
+        ("1e308 / 1e-10", math.inf),
+        ("-7 % 2", -1),
+        ("7 % -2", 1),
+        ("least % -1", 0),
+        ("7 % 0", None),
+        ("-7.5 % 2.0", -1.5),
+        ("- least", None),
+        ("- 9223372036854775808", -(2**63)),
+        ("ABS(least)", None),
+        ("ABS(-2.5)", 2.5),
     ],
 )
-def test_conditions_have_three_values(op: str, args: tuple[Value, ...], expected: Value) -> None:
-    assert call(op, *args, type_=Type.BOOLEAN) is expected
+def test_arithmetic_answers_null_rather_than_a_wrong_number(text: str, expected: Value) -> None:
+    assert value(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 = 1", True),
+        ("1 = none", None),
+        ("nan = nan", True),
+        ("-0.0 = 0.0", True),
+        ("inf < nan", True),
+        ("'a' <> 'b'", True),
+        ("'Z' < 'a'", True),
+        ("'\ufffd' < '\U00010000'", True),
+        ("1 IN (2, 1)", True),
+        ("1 IN (2, NULL)", None),
+        ("none IN (2)", None),
+        ("1 IN (2, 3)", False),
+        ("1 NOT IN (2, NULL)", None),
+        ("1 NOT IN (2, 3)", True),
+        ("2 BETWEEN 1 AND none", None),
+        ("0 BETWEEN 1 AND none", False),
+        ("2 NOT BETWEEN 3 AND 4", True),
+        ("FALSE AND unknown", False),
+        ("TRUE AND unknown", None),
+        ("TRUE OR unknown", True),
+        ("FALSE OR unknown", None),
+        ("NOT unknown", None),
+        ("none IS NULL", True),
+        ("0 IS NULL", False),
+        ("0 IS NOT NULL", True),
+    ],
+)
+def test_conditions_have_three_values(text: str, expected: Value) -> None:
+    assert value(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("odd = even", False),
+        ("odd > even", True),
+        ("odd IN (9007199254740992, 0.5)", False),
+        ("even IN (9007199254740993)", False),
+        ("sum > 1.5", True),
+        ("odd + 0.0 = even", True),
+        ("COALESCE(odd, 0.5) = even", True),
+    ],
+)
+def test_numbers_compare_as_they_are_and_widen_only_where_they_become_one_column(text: str, expected: bool) -> None:
+    assert value(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("1 + 2", Type.BIGINT),
+        ("1 + 2.0", Type.DOUBLE),
+        ("sum + 1", Type.DOUBLE),
+        ("- sum", Type.DOUBLE),
+        ("COALESCE(sum, 1)", Type.HUGEINT),
+        ("CASE WHEN TRUE THEN 1 ELSE 0.5 END", Type.DOUBLE),
+        ("CASE WHEN TRUE THEN at ELSE 0 END", Type.TIMESTAMP),
+        ("CASE WHEN TRUE THEN NULL END", None),
+        ("FLOOR(1)", Type.DOUBLE),
+        ("LENGTH('a')", Type.BIGINT),
+        ("CAST(at AS DOUBLE)", Type.DOUBLE),
+    ],
+)
+def test_types_meet_in_the_wider_one(text: str, type_: Type | None) -> None:
+    assert read(text).type is type_
+
+
+def test_literals_become_instants_beside_one() -> None:
+    assert value("at = 1500")
+    assert value("at = '1970-01-01T01:00:01.5+01:00'")
+    assert value("at IN ('1970-01-01T00:00:00Z', 1500)")
+    assert value("COALESCE(NULL, at)") == 1500
+    assert value("TIMESTAMP '1970-01-01T00:00:01.500999Z'") == 1500
 
 
 @pytest.mark.parametrize(
@@ -97,42 +159,39 @@ def test_conditions_have_three_values(op: str, args: tuple[Value, ...], expected
     ],
 )
 def test_like_has_two_wild_cards_and_no_escape(text: str, pattern: str, expected: bool) -> None:
-    assert call("like", text, pattern, type_=Type.BOOLEAN) is expected
+    assert value(f"'{text}' LIKE '{pattern}'") is expected
+    assert value(f"'{text}' NOT LIKE '{pattern}'") is not expected
 
 
 def test_case_takes_the_first_branch_that_is_true() -> None:
-    assert call("case", None, 1, False, 2, True, 3, 4, type_=Type.BIGINT) == 3
-    assert call("case", None, 1, False, 2, 4, type_=Type.BIGINT) == 4
+    assert value("CASE WHEN unknown THEN 1 WHEN FALSE THEN 2 WHEN TRUE THEN 3 ELSE 4 END") == 3
+    assert value("CASE WHEN unknown THEN 1 WHEN FALSE THEN 2 ELSE 4 END") == 4
+    assert value("CASE 2 WHEN 1 THEN 'one' WHEN 2 THEN 'two' END") == "two"
 
 
 def test_coalesce_takes_the_first_value() -> None:
-    assert call("coalesce", None, None, 3, 4, type_=Type.BIGINT) == 3
-    assert call("coalesce", None, None, type_=Type.BIGINT) is None
+    assert value("COALESCE(none, none, 3, 4)") == 3
+    assert value("COALESCE(none, NULL)") is None
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(2.5, 3.0), (-2.5, -3.0), (0.4, 0.0), (0.49999999999999994, 0.0), (1e300, 1e300)]
+    ("text", "expected"),
+    [("2.5", 3.0), ("-2.5", -3.0), ("0.4", 0.0), ("0.49999999999999994", 0.0), ("1e300", 1e300)],
 )
-def test_round_takes_halves_away_from_zero(value: float, expected: float) -> None:
-    assert call("round", value) == expected
+def test_round_takes_halves_away_from_zero(text: str, expected: float) -> None:
+    assert value(f"ROUND({text})") == expected
 
 
 def test_functions_of_texts_count_and_map_characters() -> None:
-    assert call("length", "aé€", type_=Type.BIGINT) == 3
-    assert call("upper", "aéß") == "AÉß"
-    assert call("concat", "a", "b", "c") == "abc"
-    assert call("concat", "a", None) is None
+    assert value("LENGTH('aé€')") == 3
+    assert value("UPPER('aéß')") == "AÉß"
+    assert value("CONCAT('a', 'b', 'c')") == value("'a' || 'b' || 'c'") == "abc"
+    assert value("CONCAT('a', NULL)") is None
 
 
 def test_functions_of_doubles_follow_ieee_at_their_edges() -> None:
-    assert math.isnan(call("sqrt", -1.0))  # type: ignore[arg-type]
-    assert call("ln", 0.0) == -math.inf
-    assert call("exp", 1e9) == math.inf
-    assert call("floor", -1.5) == -2.0
-    assert call("ceil", math.inf) == math.inf
-
-
-def test_a_condition_that_is_null_lets_nothing_through() -> None:
-    field = Field(0, "x", Type.BOOLEAN)
-    assert [holds(field, (value,)) for value in (True, False, None)] == [True, False, False]
-    assert holds(None, ())
+    assert math.isnan(value("SQRT(-1.0)"))  # type: ignore[arg-type]
+    assert value("LN(0.0)") == -math.inf
+    assert value("EXP(1e9)") == math.inf
+    assert value("FLOOR(-1.5)") == -2.0
+    assert value("CEIL(inf)") == math.inf

@@ -1,4 +1,4 @@
-"""Real servers of both kinds that answer every method of every service, and clients to call them with."""
+"""A real server that answers every method of every service, and clients to call it with."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import grpc
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from stairwise.platform.aio_server import AioServer
 from stairwise.platform.channels import NONE, Credentials, channel
 from stairwise.platform.security.settings import Security
 from stairwise.platform.security.tokens import digest_of
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import lookups_pb2, registry_pb2, results_pb2
 
 CERTIFICATES = Path(__file__).parents[2] / "certificates"
@@ -29,7 +28,8 @@ SERVICES: tuple[ServiceDescriptor, ...] = (
 )
 METHODS: tuple[MethodDescriptor, ...] = tuple(method for service in SERVICES for method in service.methods)
 TLS = Security(certificate=CERTIFICATES / "server.pem", key=CERTIFICATES / "server.key")
-BOTH_KINDS = ("threads", "asyncio")
+BOTH_KINDS = ("functions", "coroutines")
+"""What methods can be: functions that may block, and coroutines."""
 
 
 def path_of(method: MethodDescriptor) -> str:
@@ -71,34 +71,12 @@ def bearing(token: str) -> Credentials:
 @contextmanager
 def serving(kind: str, security: Security, hold: threading.Event | None = None) -> Iterator[Running]:
     """A server whose methods all answer with an empty message; streams send one and end, or wait for ``hold``."""
-    with _threads(security, hold) if kind == "threads" else _asyncio(security, hold) as address:
-        yield Running(address)
 
-
-@contextmanager
-def _threads(security: Security, hold: threading.Event | None) -> Iterator[str]:
-    def stream(request: Any, context: grpc.ServicerContext, answer: Any) -> Iterator[Any]:
-        yield answer
-        while hold is not None and context.is_active() and not hold.wait(0.02):
-            pass
-
-    def register(server: grpc.Server) -> None:
-        _register(server, lambda answer: lambda *_: answer, lambda answer: lambda r, c: stream(r, c, answer))
-
-    server = Server("127.0.0.1:0", register, [service.full_name for service in SERVICES], security=security)
-    try:
-        yield f"127.0.0.1:{server.port}"
-    finally:
-        server.stop(0)
-
-
-@contextmanager
-def _asyncio(security: Security, hold: threading.Event | None) -> Iterator[str]:
     def unary(answer: Any) -> Callable[..., Any]:
         async def respond(*_: Any) -> Any:
             return answer
 
-        return respond
+        return respond if kind == "coroutines" else lambda *_: answer
 
     def stream(answer: Any) -> Callable[..., Any]:
         async def respond(*_: Any) -> AsyncIterator[Any]:
@@ -108,26 +86,12 @@ def _asyncio(security: Security, hold: threading.Event | None) -> Iterator[str]:
 
         return respond
 
-    addresses: list[str] = []
-    started, stopping = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        server = AioServer("127.0.0.1:0", security=security)
-        await server.start(lambda s: _register(s, unary, stream), [service.full_name for service in SERVICES])
-        addresses.append(f"127.0.0.1:{server.port}")
-        started.set()
-        while not stopping.is_set():
-            await asyncio.sleep(0.02)
-        await server.stop(0)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
+    names = [service.full_name for service in SERVICES]
+    server = ServerThread("127.0.0.1:0", lambda s: _register(s, unary, stream), names, security=security)
     try:
-        assert started.wait(30)
-        yield addresses[0]
+        yield Running(f"127.0.0.1:{server.port}")
     finally:
-        stopping.set()
-        thread.join()
+        server.stop(0)
 
 
 def _register(server: Any, unary: Callable[[Any], Any], stream: Callable[[Any], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Who may call what: every method of every service, on servers of both kinds."""
+"""Who may call what: every method of every service, whether it is a function or a coroutine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from stairwise.cli.main import cli
 from stairwise.errors import ConfigError
 from stairwise.platform.channels import Credentials, channel
 from stairwise.platform.security.scopes import METHODS as RULES
-from stairwise.platform.security.scopes import Scope
+from stairwise.platform.security.scopes import TokenScope
 from stairwise.platform.security.settings import Security
 from stairwise.platform.security.tokens import LOOK_EVERY, TokensFile, digest_of, new_token
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import registry_pb2
 from tests.unit.platform.secured_servers import (
     BOTH_KINDS,
@@ -54,14 +54,16 @@ def test_every_method_of_every_service_has_its_scopes(method: MethodDescriptor) 
 @pytest.fixture(scope="module", params=BOTH_KINDS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with one principal for each scope, and one for each set of all scopes but those of a method."""
-    everyone = {scope.value: [scope.value] for scope in Scope}
-    lacking = {f"lacking_{m.name}": sorted(set(Scope) - {Scope.ADMIN} - RULES[path_of(m)].scopes) for m in METHODS}
+    everyone = {scope.value: [scope.value] for scope in TokenScope}
+    lacking = {
+        f"lacking_{m.name}": sorted(set(TokenScope) - {TokenScope.ADMIN} - RULES[path_of(m)].scopes) for m in METHODS
+    }
     tokens = write_tokens(tmp_path_factory.mktemp("tokens") / "tokens.toml", **everyone, **_some(lacking))
     with serving(request.param, Security(tokens=tokens)) as running:
         yield running
 
 
-def _some(lacking: dict[str, list[Scope]]) -> dict[str, list[str]]:
+def _some(lacking: dict[str, list[TokenScope]]) -> dict[str, list[str]]:
     return {name: [scope.value for scope in scopes] for name, scopes in lacking.items()}
 
 
@@ -70,8 +72,8 @@ def test_a_method_takes_only_tokens_with_its_scope(server: Running, method: Meth
     assert server.call(method) is UNAUTHENTICATED
     assert server.call(method, bearing("a guess")) is UNAUTHENTICATED
     assert server.call(method, bearing(f"lacking_{method.name}")) is DENIED
-    for scope in Scope:
-        allowed = scope is Scope.ADMIN or scope in RULES[path_of(method)].scopes
+    for scope in TokenScope:
+        allowed = scope is TokenScope.ADMIN or scope in RULES[path_of(method)].scopes
         assert server.call(method, bearing(scope.value)) is (OK if allowed else DENIED)
 
 
@@ -194,19 +196,19 @@ def test_the_audit_log_says_who_defined_what_and_who_was_refused(kind: str, tmp_
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "example.org:7070"])
 def test_other_addresses_than_loopback_are_refused_without_tls(listen: str) -> None:
     with pytest.raises(ConfigError, match="without TLS") as refused:
-        Server(listen)
+        ServerThread(listen)
     assert "STAIRWISE_TLS_CERT=FILE" in refused.value.hint
     assert "STAIRWISE_INSECURE=yes" in refused.value.hint
 
 
 @pytest.mark.parametrize("security", [Security(insecure=True), TLS], ids=["told so", "TLS"])
 def test_with_tls_or_when_told_so_any_address_will_do(security: Security) -> None:
-    Server("0.0.0.0:0", security=security).stop(0)
+    ServerThread("0.0.0.0:0", security=security).stop(0)
 
 
 def test_a_certificate_and_a_key_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(ConfigError, match="is not the key to the certificate"):
-        Server("127.0.0.1:0", security=Security(certificate=TLS.certificate, key=CERTIFICATES / "client.key"))
+        ServerThread("127.0.0.1:0", security=Security(certificate=TLS.certificate, key=CERTIFICATES / "client.key"))
 
 
 @pytest.mark.parametrize("kind", BOTH_KINDS)
@@ -256,7 +258,7 @@ def test_the_tokens_file_is_read_again_when_it_has_changed(tmp_path: Path, caplo
     assert tokens.find("ann") is None
     bob = tokens.find("bob")
     assert bob is not None
-    assert bob.scopes == {Scope.READ, Scope.DEFINE}
+    assert bob.scopes == {TokenScope.READ, TokenScope.DEFINE}
     replace("[[token]]\nnonsense = 1")
     assert tokens.find("bob") == bob
     assert "the tokens as they were before still hold" in caplog.text
@@ -307,7 +309,7 @@ def test_the_verb_makes_tokens_that_the_file_knows(tmp_path: Path) -> None:
     for name, text in made.items():
         found = tokens.find(text)
         assert found is not None
-        assert (found.name, found.scopes) == (name, {Scope.READ, Scope.DEFINE})
+        assert (found.name, found.scopes) == (name, {TokenScope.READ, TokenScope.DEFINE})
         assert text not in path.read_text()
     assert path.stat().st_mode & 0o077 == 0
 

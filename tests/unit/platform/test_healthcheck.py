@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stairwise.platform.healthcheck import check
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.system.ports import free_ports
 
 
 def test_a_server_is_healthy_from_when_it_says_so() -> None:
     (port,) = free_ports(1)
-    server = Server(f"127.0.0.1:{port}")
+    server = ServerThread(f"127.0.0.1:{port}")
     everywhere = {"STAIRWISE_LISTEN": f"0.0.0.0:{port}"}
     assert check(everywhere) == f"127.0.0.1:{port} says NOT_SERVING"
     server.ready()

@@ -12,15 +12,15 @@ from services.results.assembly import Assembly, Position, Released
 from services.results.feed import Feed
 from services.results.history import Page
 from services.results.journal import FIRST, Journal
-from services.results.message import Message
+from services.results.report_message import ReportMessage
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
-from stairwise.operators.contract import Report
-from stairwise.operators.expansion import report_schema
-from stairwise.platform.plans import Registered
-from stairwise.platform.reports import Mark, ReportHeaders, encode_report
+from stairwise.reports.contract import Report
+from stairwise.reports.expansion import report_schema
 from stairwise.schema import Column, Stream, Type
+from stairwise.wire.plans import Registered
+from stairwise.wire.reports import Mark, ReportHeaders, encode_report
 
 T = TypeVar("T")
 
@@ -48,12 +48,12 @@ class Topic:
     def __init__(self, registered: Registered, shards: int = 1) -> None:
         self.registered = registered
         self.shards = shards
-        self.messages: list[Message] = []
+        self.messages: list[ReportMessage] = []
         self._offsets = count()
 
     def report(
         self, time: int, rows: Sequence[tuple[object, ...]] = (), *, shard: int = 0, ordinal: int = 0
-    ) -> Message:
+    ) -> ReportMessage:
         """Write what one shard reports."""
         schema = report_schema(self.registered.query)
         arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
@@ -61,27 +61,27 @@ class Topic:
         value = encode_report(Report(self.registered.signature, time, batch, ordinal))
         return self._write(shard, time, value, ordinal=ordinal)
 
-    def end(self, mark: Mark = Mark.SEALED, *, shard: int = 0) -> Message:
+    def end(self, mark: Mark = Mark.SEALED, *, shard: int = 0) -> ReportMessage:
         return self._write(shard, 2**62, b"", mark=mark)
 
-    def oversized(self, time: int, *, shard: int = 0) -> Message:
+    def oversized(self, time: int, *, shard: int = 0) -> ReportMessage:
         """Write the mark in place of a report that is too large."""
         return self._write(shard, time, b"", mark=Mark.OVERSIZED)
 
-    def again(self, message: Message) -> Message:
+    def again(self, message: ReportMessage) -> ReportMessage:
         """Write a message once more, as a replayed micro-batch does."""
-        repeat = Message(message.headers, message.value, next(self._offsets))
+        repeat = ReportMessage(message.headers, message.value, next(self._offsets))
         self.messages.append(repeat)
         return repeat
 
-    def _write(self, shard: int, time: int, value: bytes, ordinal: int = 0, mark: Mark = Mark.REPORT) -> Message:
+    def _write(self, shard: int, time: int, value: bytes, ordinal: int = 0, mark: Mark = Mark.REPORT) -> ReportMessage:
         headers = ReportHeaders(self.registered.signature, shard, self.shards, time, ordinal, mark)
-        message = Message(headers, value, next(self._offsets))
+        message = ReportMessage(headers, value, next(self._offsets))
         self.messages.append(message)
         return message
 
 
-def released(messages: Sequence[Message]) -> list[Released]:
+def released(messages: Sequence[ReportMessage]) -> list[Released]:
     assembly = Assembly()
     return [report for message in messages for report in assembly.take(message)]
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.results.assembly import END, Assembly
-from stairwise.platform.reports import Mark
+from stairwise.wire.reports import Mark
 from tests.unit.results.small_reports import Topic, counts, released
 
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.results import encoding, wire
+from services.results import encoding, protobuf_rows
 from services.results.encoding import Encoding
 from services.results.selection import selection_of
 from stairwise.errors import LimitError
-from stairwise.operators.emission import Emission
-from stairwise.operators.pages import concat, from_page
 from stairwise.platform.kafka import MAX_MESSAGE
+from stairwise.reports.emission import Emission
 from stairwise.schema import Type
+from stairwise.state.pages import concat, from_page
 from stairwise.v1 import results_pb2 as pb
 from tests.unit.results.small_reports import query_of
 
@@ -55,12 +55,12 @@ def row_message(row: Row) -> pb.Row:
 @given(rows_)
 def test_the_bytes_of_rows_are_those_that_protobuf_writes(rows: list[Row]) -> None:
     expected = [row_message(row).SerializeToString() for row in rows]
-    assert wire.rows(TYPES, batch_of(rows)).to_pylist() == expected
+    assert protobuf_rows.rows(TYPES, batch_of(rows)).to_pylist() == expected
 
 
 @given(st.integers(0, 2**20).map(lambda n: b"x" * (n % 40_000)))
 def test_a_field_of_any_length_is_read_back(message: bytes) -> None:
-    assert pb.SubscribeResponse.FromString(wire.delimited(b"\x2a", message)).token == message
+    assert pb.SubscribeResponse.FromString(protobuf_rows.delimited(b"\x2a", message)).token == message
 
 
 @given(rows=rows_, data=st.data(), chunk=st.sampled_from([1, 100, 1 << 20]), few=st.sampled_from([0, 1000]))

@@ -17,11 +17,11 @@ from services.results.encoding import Encoding
 from services.results.journal import Journal
 from services.results.rendition import Renditions
 from services.results.selection import Selection
-from services.results.subscription import Subscription
+from services.results.update_stream import UpdateStream
 from stairwise.errors import GoneError, LimitError
-from stairwise.platform.plans import Registered
-from stairwise.platform.reports import Mark
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.plans import Registered
+from stairwise.wire.reports import Mark
 from tests.unit.results.small_reports import ListedHistory, Topic, counts, feed_over, query_of, released, taken
 
 EMITS = ("RSTREAM", "ISTREAM", "DSTREAM", "CHANGES")
@@ -63,7 +63,7 @@ class World:
         feed = feed_over(self.journal, self.history, self.registered.signature)
         how = kind.get("encoding", Encoding.VALUES), kind.get("selection", Selection())
         with self.renditions.use(self.registered, *how) as rendition:
-            async for sending in Subscription(rendition, cursor, feed).messages():
+            async for sending in UpdateStream(rendition, cursor, feed).messages():
                 response = pb.SubscribeResponse.FromString(sending.message)
                 assert response.token == sending.token
                 yield response

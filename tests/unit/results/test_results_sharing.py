@@ -13,7 +13,7 @@ from services.results.encoding import Encoding
 from services.results.rendition import Rendition, Renditions, Sending
 from services.results.selection import Selection
 from stairwise.errors import LimitError
-from stairwise.operators.expansion import Expansion
+from stairwise.reports.expansion import Expansion
 from tests.unit.results.small_reports import Topic, counts, released
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from services.results.assembly import END, Assembly, Position, Released
 from services.results.feed import Feed
 from services.results.journal import FIRST, Journal
-from services.results.message import Message
+from services.results.report_message import ReportMessage
 from tests.unit.results.small_reports import ListedHistory, Topic, counts, released
 
 
@@ -36,7 +36,7 @@ def topics(draw: st.DrawFn) -> Topic:
     """Two shards that are not in step, micro-batches that are written again, and an end."""
     shards = draw(st.integers(1, 2))
     topic = Topic(counts(), shards)
-    written: list[list[Message]] = [[] for _ in range(shards)]
+    written: list[list[ReportMessage]] = [[] for _ in range(shards)]
     count = draw(st.integers(1, 8))
     while any(len(mine) < count for mine in written):
         shard = draw(st.sampled_from([s for s in range(shards) if len(written[s]) < count]))

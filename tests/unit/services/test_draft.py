@@ -9,7 +9,7 @@ import pytest
 from services.windows.draft import draft, drafting
 from stairwise.cql.parser import parse_script
 from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError, StatementError
-from stairwise.platform import topics
+from stairwise.wire import topics
 from tests.plans import plan_log
 
 STREAM = "CREATE STREAM t (ts TIMESTAMP, k STRING) TIMESTAMP BY ts"
@@ -62,9 +62,9 @@ def test_an_altered_stream_keeps_its_incarnation_and_its_queries_and_says_what_h
     assert [r.identity for r in catalogue.readers(stream)] == ["q@2"]
     assert log.touched("t") == 4
     assert log.turn_after(catalogue.queries["q"].signature, 2) is None, "no query comes or goes"
-    (life,) = log.lives("t")
-    assert life.stream.is_declared_as(stream)
-    assert [life.at(version).lateness for version in (0, 1, 2, 3, 4, 9)] == [0, 0, 0, 5_000, 2_000, 2_000]
+    (incarnation,) = log.incarnations("t")
+    assert incarnation.stream.is_declared_as(stream)
+    assert [incarnation.at(version).lateness for version in (0, 1, 2, 3, 4, 9)] == [0, 0, 0, 5_000, 2_000, 2_000]
     assert [log.at(version).streams["t"].lateness for version in (2, 3, 4)] == [0, 5_000, 2_000]
 
 

@@ -8,14 +8,14 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from services.ingest.dispatch import Dispatch
 from services.ingest.failures import Failures, StreamError, blaming
 from services.ingest.lane import Lane
-from services.ingest.state import State
-from stairwise.platform import topics
-from stairwise.platform.batches import BatchHeaders
-from stairwise.platform.lives import Life
-from stairwise.platform.plans import PlanLog
-from stairwise.platform.schemas import stream_to_proto
+from services.ingest.partition_state import PartitionState
 from stairwise.schema import Column, Stream, Type
 from stairwise.v1 import plans_pb2
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
+from stairwise.wire.incarnations import Incarnation
+from stairwise.wire.plans import PlanLog
+from stairwise.wire.schemas import stream_to_proto
 
 UNREADABLE = Stream("bad", (Column("ts", Type.TIMESTAMP), Column("n", Type.HUGEINT)), timestamp_by="ts")
 
@@ -50,7 +50,7 @@ def test_a_failed_stream_is_told_and_tried_again_once_its_own_plans_have_changed
 
 
 def test_a_stream_that_cannot_be_read_can_still_be_ended() -> None:
-    lane = Lane(0, Life(UNREADABLE, 1, gone=3, dropped=True), State(1), 0, 1_000)
+    lane = Lane(0, Incarnation(UNREADABLE, 1, gone=3, dropped=True), PartitionState(1), 0, 1_000)
     assert BatchHeaders.decode(dict(lane.mark(3).headers)).version == 3
     lane.take([Message(topic="in.bad", partition=0, offset=0, value=b"{}", timestamp=(2, 5))])
     with pytest.raises(KeyError):

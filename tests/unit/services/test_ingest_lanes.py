@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from services.ingest.dispatch import Dispatch
 from services.ingest.lane import Lane, Outcome
+from services.ingest.partition_state import PartitionState
 from services.ingest.recovery import Key
-from services.ingest.state import State
-from stairwise.platform.batches import BatchHeaders, decode_rows
-from stairwise.platform.lives import Life
 from stairwise.schema import DAWN, FOREVER, Column, Stream, Type
 from stairwise.streams.sequence import Position
 from stairwise.streams.times import EARLIEST
+from stairwise.wire.batches import BatchHeaders, decode_rows
+from stairwise.wire.incarnations import Incarnation
 
 COLUMNS = (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT, nullable=False))
 KEYS: list[Key] = [("in.a", 0), ("in.a", 1), ("in.b", 0), ("in.b", 1)]
@@ -62,7 +62,7 @@ def test_every_row_is_written_in_order_in_its_own_partition(
     sent: list[tuple[Key, str]], size: int, end_at: int
 ) -> None:
     streams = {name: Stream(name, COLUMNS, "ts") for name in "ab"}
-    lanes = {key: Lane(key[1], Life(streams[key[0][3:]], 1), State(1), 0, LIMIT) for key in KEYS}
+    lanes = {key: Lane(key[1], Incarnation(streams[key[0][3:]], 1), PartitionState(1), 0, LIMIT) for key in KEYS}
     dispatch = Dispatch(lanes)
     messages: list[Message] = []
     expected: dict[Key, list[int]] = {key: [] for key in KEYS}
@@ -103,7 +103,7 @@ def update(offset: int, value: bytes | None) -> Message:
 
 
 def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_counts_under_keys_of_its_own() -> None:
-    lane = Lane(0, Life(TABLE, 1), State(1, version=1), 0, LIMIT)
+    lane = Lane(0, Incarnation(TABLE, 1), PartitionState(1, version=1), 0, LIMIT)
     lane.take([update(0, b'{"n":7}')])
     out = [*lane.write(1, CLOCK), lane.follow(1, {"s.a.1": 40}), lane.follow(1, {"s.a.1": 50}), lane.mark(2)]
     lane.take([update(1, b'{"n":7}')])
@@ -119,7 +119,7 @@ def test_a_table_says_with_every_batch_how_far_its_streams_are_and_keeps_what_co
 
 
 def test_a_tombstone_of_a_table_is_a_dead_letter_that_says_why() -> None:
-    lane = Lane(0, Life(TABLE, 1), State(1), 0, LIMIT)
+    lane = Lane(0, Incarnation(TABLE, 1), PartitionState(1), 0, LIMIT)
     lane.take([update(0, None), update(1, b'{"n":7}'), update(2, b'{"n":null}')])
     written: dict[str, list[dict[str, bytes]]] = {}
     for message in lane.write(1, CLOCK):
@@ -147,8 +147,8 @@ def test_lateness_is_altered_from_a_version_on_and_the_watermark_never_goes_back
 ) -> None:
     """Whoever goes on with a partition, and from whatever it recovers, judges the rows as one that never stopped."""
     streams = [replace(Stream("a", COLUMNS, "ts"), lateness=each) for each in lateness]
-    life = Life(streams[-1], 1, altered=tuple(enumerate(streams[:-1], 2)))
-    lane = Lane(0, life, State(1), 0, LIMIT)
+    incarnation = Incarnation(streams[-1], 1, altered=tuple(enumerate(streams[:-1], 2)))
+    lane = Lane(0, incarnation, PartitionState(1), 0, LIMIT)
     version, offset, highest, mark, rows = 1, 0, DAWN, DAWN, 0
     last: dict[str, bytes] | None = None
     for ahead, times, given_mark, recovery in writes:
@@ -181,23 +181,23 @@ def test_lateness_is_altered_from_a_version_on_and_the_watermark_never_goes_back
             assert sum(int(headers["rows"]) for headers in written) == len(kept)
         match recovery:
             case "from what is committed":
-                lane = Lane(0, life, State.decode(lane.state.encode()), offset, LIMIT)
+                lane = Lane(0, incarnation, PartitionState.decode(lane.state.encode()), offset, LIMIT)
             case "from the last batch" if last is not None:
-                lane = Lane(0, life, State.of_batch(life, last), offset, LIMIT)
+                lane = Lane(0, incarnation, PartitionState.of_batch(incarnation, last), offset, LIMIT)
         assert lane.watermark == mark
 
 
 def test_what_was_committed_before_streams_could_be_altered_is_still_read() -> None:
     """Its LATENESS was that of the version it was written under, so that the watermark stands where it stood."""
     stream = Stream("a", COLUMNS, "ts", lateness=50)
-    life = Life(stream, 1, altered=((3, replace(stream, lateness=10)),))
-    state = State.decode("[1, 7, 100, 2, false, 5]")
+    incarnation = Incarnation(stream, 1, altered=((3, replace(stream, lateness=10)),))
+    state = PartitionState.decode("[1, 7, 100, 2, false, 5]")
     assert (state.position, state.active) == (Position(7, 100), 5)
-    lane = Lane(0, life, state, 0, LIMIT)
+    lane = Lane(0, incarnation, state, 0, LIMIT)
     headers = BatchHeaders.decode(dict(lane.mark(3).headers))
     assert (headers.previous, headers.watermark, headers.seen) == (89, 89, 100)
     old = [(name, value) for name, value in headers.encode() if name != "seen"]
-    assert State.of_batch(Life(stream, 1), dict(old)).watermark(Life(stream, 1)) == 89
+    assert PartitionState.of_batch(Incarnation(stream, 1), dict(old)).watermark(Incarnation(stream, 1)) == 89
 
 
 APPENDED = 1_700_000_000_000
@@ -213,7 +213,7 @@ def test_how_far_ahead_a_row_is_counts_from_its_messages_append_time_however_the
     sent: list[tuple[int, int, int]], size: int
 ) -> None:
     stream = Stream("a", COLUMNS, "ts", future=HOUR, lateness=10**12)
-    lane = Lane(0, Life(stream, 1), State(1), 0, LIMIT)
+    lane = Lane(0, Incarnation(stream, 1), PartitionState(1), 0, LIMIT)
     messages = []
     for number, (kind, after, ahead) in enumerate(sent):
         appended = APPENDED + after

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from services.ingest.due import UNREAD, beat_of
+from services.ingest.beats import UNREAD, beat_of
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
-from stairwise.platform.plans import Catalogue, Registered
 from stairwise.schema import Column, Stream, Type
+from stairwise.wire.plans import PlanCatalogue, Registered
 
 STREAM = Stream("s", (Column("ts", Type.TIMESTAMP), Column("n", Type.BIGINT)), timestamp_by="ts")
 OTHER = Stream("o", STREAM.columns, timestamp_by="ts")
 
 
-def catalogue(*selects: str) -> Catalogue:
+def catalogue(*selects: str) -> PlanCatalogue:
     streams = {"s": STREAM, "o": OTHER}
     queries = {}
     for number, text in enumerate(selects):
         (statement,) = parse_script(text)
         queries[f"q{number}"] = Registered(resolve_query(f"q{number}", statement, streams), 1)  # type: ignore[arg-type]
-    return Catalogue(1, streams, queries=queries)
+    return PlanCatalogue(1, streams, queries=queries)
 
 
 def test_a_mark_is_written_when_a_report_becomes_due() -> None:

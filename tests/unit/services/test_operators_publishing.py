@@ -5,18 +5,18 @@ from __future__ import annotations
 import pyarrow as pa
 
 from services.operators import pipeline, stage2
-from services.operators.shard import Outgoing
+from services.operators.shard import ShardReport
 from services.operators.stage2 import Bounds
-from stairwise.operators.contract import Report
-from stairwise.platform import topics
-from stairwise.platform.pieces import HEADER, Piece
-from stairwise.platform.reports import LifeRecord, ReportHeaders, decode_report
+from stairwise.reports.contract import Report
+from stairwise.wire import topics
+from stairwise.wire.message_pieces import HEADER, MessagePiece
+from stairwise.wire.reports import LifeRecord, ReportHeaders, decode_report
 
 
-def report(time: int, rows: int) -> Outgoing:
+def report(time: int, rows: int) -> ShardReport:
     batch = pa.RecordBatch.from_arrays([pa.array([f"key {n:08}" for n in range(rows)])], names=["k"])
     headers = ReportHeaders("q@1", 0, 1, time)
-    return Outgoing(headers, Report("q@1", time, batch), lives={"q@1": LifeRecord(0, 0)})
+    return ShardReport(headers, Report("q@1", time, batch), lives={"q@1": LifeRecord(0, 0)})
 
 
 def test_a_large_report_is_several_messages_in_frames_of_bearable_size(monkeypatch) -> None:
@@ -28,7 +28,7 @@ def test_a_large_report_is_several_messages_in_frames_of_bearable_size(monkeypat
     results = [record for record in records if record["topic"] == topics.RESULTS]
     assert len(records) - len(results) == 3
     assert [record["time"] for record in results] == ["10"] + ["20"] * (len(results) - 2) + ["30"]
-    said = [Piece.decode({HEADER: record[HEADER].encode()}) for record in results]
+    said = [MessagePiece.decode({HEADER: record[HEADER].encode()}) for record in results]
     assert said[0] is said[-1] is None
     assert [piece.number for piece in said if piece is not None] == list(range(len(results) - 2))
     whole = b"".join(record["value"] for record in results if record["time"] == "20")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.operators import segments
-from services.operators.pages import LARGE, ROW_BYTES, TINY, TOGETHER
 from services.operators.segments import RETAINED
+from services.operators.spark_pages import LARGE, ROW_BYTES, TINY, TOGETHER
 from stairwise.errors import ConfigError
 from tests.committed import State
 

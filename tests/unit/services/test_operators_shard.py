@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from services.operators.shard import Shard
-from services.operators.stage1 import Message, parcels_of, runs
-from stairwise.operators.store import MemoryStore
-from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.reports import Mark, ReportHeaders
+from services.operators.stage1 import SequencedMessage, parcels_of, runs
 from stairwise.schema import DAWN
+from stairwise.state.store import MemoryStore
+from stairwise.wire.batches import BatchHeaders, encode_rows
+from stairwise.wire.reports import Mark, ReportHeaders
 from tests.plans import plan_log
 
 PLANS = plan_log(
@@ -31,19 +31,19 @@ class Partition:
         self._offset = self._rows = 0
         self._watermark = DAWN
 
-    def batch(self, version: int, times: list[int], *, sealed: bool = False, traceparent: str = "") -> Message:
+    def batch(self, version: int, times: list[int], *, sealed: bool = False, traceparent: str = "") -> SequencedMessage:
         rows = pa.RecordBatch.from_pydict({"ts": times, "v": times}, schema=STREAM.arrow_schema)
         watermark = times[-1] - 1 if times else self._watermark
         bounds = (times[0], times[-1]) if times else (DAWN, DAWN)
         headers = BatchHeaders(version, self._rows, len(times), watermark, self._watermark, *bounds, sealed)
-        message = Message("s.s.1", self._number, self._offset, encode_rows(rows), headers, traceparent)
+        message = SequencedMessage("s.s.1", self._number, self._offset, encode_rows(rows), headers, traceparent)
         self._offset, self._rows, self._watermark = self._offset + 1, self._rows + len(times), watermark
         return message
 
-    def mark(self, version: int, watermark: int) -> Message:
+    def mark(self, version: int, watermark: int) -> SequencedMessage:
         """An empty batch that gives the partition a watermark."""
         headers = BatchHeaders(version, self._rows, 0, watermark, self._watermark)
-        message = Message("s.s.1", self._number, self._offset, b"", headers)
+        message = SequencedMessage("s.s.1", self._number, self._offset, b"", headers)
         self._offset, self._watermark = self._offset + 1, watermark
         return message
 
@@ -168,8 +168,22 @@ def test_a_leap_from_a_report_time_is_a_run_like_any_other() -> None:
     assert len(leap) < 10
 
 
-def _advanced(shard: Shard, messages: list[Message]) -> list[ReportHeaders]:
+def _advanced(shard: Shard, messages: list[SequencedMessage]) -> list[ReportHeaders]:
     for run in runs(messages):
         for _, parcel in parcels_of(run, PLANS, 1):
             shard.take(parcel, PLANS)
     return [out.headers for out in shard.advance(PLANS) if out.headers.mark is Mark.REPORT]
+
+
+def test_a_shard_tells_what_each_signature_costs() -> None:
+    shard = Shard(0, 1, MemoryStore())
+    for run in runs([Partition(0).batch(1, [10, 20, 30]), Partition(1).batch(1, [40, 50])]):
+        for _, parcel in parcels_of(run, PLANS, 1):
+            shard.take(parcel, PLANS)
+    made = [out for out in shard.advance(PLANS) if out.headers.mark is Mark.REPORT]
+    shard.flush()
+    told = shard.costs()
+    assert told is not None
+    assert sum(cost.reports for cost in told.costs.values()) == len(made)
+    assert all(cost.rows == 5 and cost.cpu > 0 and cost.state > 0 for cost in told.costs.values())
+    assert shard.costs() is None  # not again at once

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams import rejected
-from stairwise.streams.blocks import BLOCK_ROWS, Block
-from stairwise.streams.codes import Code
+from stairwise.streams.decoded_rows import BLOCK_ROWS, DecodedRows
 from stairwise.streams.messages import ENOUGH_OBJECTS, UNLIKE, Format, MessageDecoder
+from stairwise.streams.reason_codes import Code
 
 STREAM = Stream(
     "t",
@@ -39,7 +39,7 @@ def arrow(table: pa.Table | pa.RecordBatch, **options: object) -> bytes:
     return bytes(sink.getvalue())
 
 
-def blocks(values: Sequence[bytes], stream: Stream = STREAM, told: Format | None = None) -> list[Block]:
+def blocks(values: Sequence[bytes], stream: Stream = STREAM, told: Format | None = None) -> list[DecodedRows]:
     times = np.arange(100, 100 + len(values)) if stream.timestamp_by is None else None
     return list(MessageDecoder(stream).decode(values, times, lambda _: told))
 
@@ -100,7 +100,7 @@ def test_many_objects_are_what_they_are_one_by_one(odd: str, at: int) -> None:
         assert _told((0, block) for block in decoder.decode(values, None, lambda _: None)) == expected
 
 
-def _told(blocks_from: Iterable[tuple[int, Block]]) -> tuple[list[object], list[object], list[object]]:
+def _told(blocks_from: Iterable[tuple[int, DecodedRows]]) -> tuple[list[object], list[object], list[object]]:
     """Rows, what is bad, and the parts that the rows were, with the numbers of their messages."""
     rows: list[object] = []
     bad: list[object] = []

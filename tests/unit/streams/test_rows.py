@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.schema import Column, Stream, Type
-from stairwise.streams.codes import Code
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import BadRow, RowDecoder
 from stairwise.streams.times import LATEST
 

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.local.sources import Source
+from stairwise.local.sources import FileSource
 from stairwise.schema import Column, Stream, Type, Unit
-from stairwise.streams.codes import Code
 from stairwise.streams.messages import ENOUGH_OBJECTS, MessageDecoder
+from stairwise.streams.reason_codes import Code
 from stairwise.streams.times import EARLIEST, LATEST
 
 STREAM = Stream("s", (Column("ts", Type.TIMESTAMP, nullable=False), Column("n", Type.BIGINT)), timestamp_by="ts")
@@ -178,7 +178,7 @@ def test_files_count_the_unit_ask_for_it_and_refuse_sentinels(tmp_path: Path, na
     path.write_bytes(content)
 
     def read(stream: Stream) -> tuple[list[int], list[Code]]:
-        chunks = list(Source(stream, str(path)).chunks())
+        chunks = list(FileSource(stream, str(path)).chunks())
         rows = np.concatenate([chunk.rows.column("ts").to_numpy() for chunk in chunks]).tolist()
         return rows, [bad.code for chunk in chunks for bad in chunk.rejected]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stairwise.system.health import Health
-from stairwise.system.parts import Check, Part
 from stairwise.system.processes import Identity
 from stairwise.system.state import Addresses, PartState, SystemState
 from stairwise.system.supervised import Backoff
 from stairwise.system.supervisor import Supervisor
+from stairwise.system.system_part import Check, SystemPart
 
 DEADLINE = 90.0
 
@@ -23,13 +23,13 @@ READY = "open(sys.argv[1], 'w').close()"
 WAIT = "signal.pause()"
 
 
-def fake_part(directory: Path, name: str, *statements: str, **changes: object) -> Part:
+def fake_part(directory: Path, name: str, *statements: str, **changes: object) -> SystemPart:
     """A process that runs the statements; ``sys.argv[1]`` is the file that says it's healthy."""
     script = "import os, signal, subprocess, sys\n" + "\n".join(statements)
     ready = directory / f"{name}.ready"
     settings = {"patience": DEADLINE, "grace": DEADLINE, **changes}
     command = (sys.executable, "-I", "-S", "-c", script, str(ready))
-    return Part(name=name, command=command, check=Check("grpc", str(ready)), **settings)  # type: ignore[arg-type]
+    return SystemPart(name=name, command=command, check=Check("grpc", str(ready)), **settings)  # type: ignore[arg-type]
 
 
 def file_is_there(check: Check, timeout: float) -> Health:
@@ -84,7 +84,7 @@ def part_of(state: SystemState, name: str) -> PartState:
 
 
 @contextmanager
-def supervised(directory: Path, *parts: Part, backoff: Backoff | None = None) -> Iterator[System]:
+def supervised(directory: Path, *parts: SystemPart, backoff: Backoff | None = None) -> Iterator[System]:
     """Run the parts; at the end everything is stopped."""
     system: System
 

@@ -8,15 +8,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from stairwise.system.launch import Running, launch, stop
+from stairwise.system.launch import RunningPart, launch, stop
 from stairwise.system.orphans import find_orphans, stop_orphans
-from stairwise.system.parts import Check
 from stairwise.system.processes import Identity
 from stairwise.system.state import PartState, SystemState
+from stairwise.system.system_part import Check
 from tests.unit.system.small_parts import DEADLINE, READY, WAIT, empty_state, fake_part, file_is_there
 
 
-def started(directory: Path, name: str, *statements: str) -> Running:
+def started(directory: Path, name: str, *statements: str) -> RunningPart:
     """A part that runs, as if a supervisor that is gone now had started it."""
     running = launch(fake_part(directory, name, *statements), directory)
     while not file_is_there(running.part.check, 0).healthy:
@@ -24,7 +24,7 @@ def started(directory: Path, name: str, *statements: str) -> Running:
     return running
 
 
-def left_behind(*running: Running) -> SystemState:
+def left_behind(*running: RunningPart) -> SystemState:
     parts = tuple(PartState(r.part.name, r.part.check, process=r.identity) for r in running)
     return empty_state(parts=parts)
 

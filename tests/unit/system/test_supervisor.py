@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from stairwise.system import state
-from stairwise.system.parts import Check, Part, stop_waves
 from stairwise.system.processes import Identity
 from stairwise.system.supervised import Backoff, describe_exit
+from stairwise.system.system_part import Check, SystemPart, stop_waves
 from tests.unit.system.small_parts import READY, WAIT, fake_part, part_of, supervised
 
 CRASH_UNTIL_THIRD = """
@@ -107,13 +107,25 @@ def test_a_part_that_never_answers_is_killed_and_the_start_given_up(tmp_path: Pa
 
 
 def test_a_command_that_does_not_exist_is_a_failed_start(tmp_path: Path) -> None:
-    missing = Part("missing", ("/nowhere/at-all",), Check("grpc", "nothing"))
+    missing = SystemPart("missing", ("/nowhere/at-all",), Check("grpc", "nothing"))
     with supervised(tmp_path, missing) as system:
         last = system.until_ended()
     assert last.phase == "failed"
     assert "missing exited with code 1" in last.reason
     log = (tmp_path / "logs" / "missing.log").read_text()
     assert log == "/nowhere/at-all can't be started: No such file or directory\n"
+
+
+def test_a_directory_that_was_moved_away_is_not_made_again_by_a_restart(tmp_path: Path) -> None:
+    directory = tmp_path / "system"
+    directory.mkdir()
+    with supervised(directory, fake_part(tmp_path, "one", READY, WAIT)) as system:
+        process = part_of(system.until_running(), "one").process
+        assert process is not None
+        directory.rename(tmp_path / "moved")
+        process.signal(signal.SIGKILL)
+        system.until(lambda s: part_of(s, "one").reason.startswith("could not be started: "))
+        assert not directory.exists()
 
 
 def test_a_part_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
@@ -182,8 +194,8 @@ def test_a_part_that_was_healthy_long_enough_begins_the_back_off_anew(tmp_path: 
 
 
 def test_parts_that_wait_for_each_other_are_refused() -> None:
-    one = Part("one", (), Check("grpc", ""), after=("two",))
-    two = Part("two", (), Check("grpc", ""), after=("one",))
+    one = SystemPart("one", (), Check("grpc", ""), after=("two",))
+    two = SystemPart("two", (), Check("grpc", ""), after=("one",))
     with pytest.raises(ValueError, match="one, two"):
         stop_waves([one, two])
 

@@ -10,10 +10,10 @@ import pytest
 from grpc_health.v1 import health as grpc_health
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from stairwise.platform.server import Server
+from stairwise.platform.server_thread import ServerThread
 from stairwise.system.health import Health, probe
-from stairwise.system.parts import Check
 from stairwise.system.ports import free_ports
+from stairwise.system.system_part import Check
 from tests.unit.platform.secured_servers import CERTIFICATES, TLS
 
 
@@ -43,7 +43,7 @@ def test_a_server_that_is_not_ready_is_unhealthy_and_says_so(
 
 
 def test_a_server_behind_tls_is_asked_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server("127.0.0.1:0", security=TLS)
+    server = ServerThread("127.0.0.1:0", security=TLS)
     server.ready()
     check = Check("grpc", f"127.0.0.1:{server.port}")
     assert not probe(check, 10.0).healthy

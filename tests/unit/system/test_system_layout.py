@@ -9,12 +9,12 @@ import pytest
 from stairwise.errors import ConfigError
 from stairwise.platform.config import Settings
 from stairwise.system.installation import Installation
-from stairwise.system.layout import PORTS, Layout, choose_ports
+from stairwise.system.layout import PORTS, SystemLayout, choose_ports
 
 
-def layout(spark_ui_port: int | None = None, jvm: Path = Path("/jvm"), *, tracing: bool = False) -> Layout:
+def layout(spark_ui_port: int | None = None, jvm: Path = Path("/jvm"), *, tracing: bool = False) -> SystemLayout:
     installation = Installation(Path("/bin/java"), jvm, Path("/templates"))
-    return Layout(installation, Path("/state"), choose_ports({}), 3, spark_ui_port, tracing)
+    return SystemLayout(installation, Path("/state"), choose_ports({}), 3, spark_ui_port, tracing)
 
 
 def test_ports_are_the_defaults_unless_something_else_is_said() -> None:
@@ -53,7 +53,7 @@ def test_each_service_understands_its_environment(name: str) -> None:
     assert part.command[-1] == f"services.{name}"
 
 
-def traced(tmp_path: Path) -> Layout:
+def traced(tmp_path: Path) -> SystemLayout:
     (tmp_path / "zipkin").mkdir()
     (tmp_path / "zipkin" / "zipkin-server-1-exec.jar").touch()
     return layout(jvm=tmp_path, tracing=True)

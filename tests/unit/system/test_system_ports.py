@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from stairwise.errors import ConfigError
-from stairwise.system.parts import Check, Part, Port
 from stairwise.system.ports import EPHEMERAL, Hold, PortTakenError, free_ports, holder_of, is_free
+from stairwise.system.system_part import Check, Port, SystemPart
 
 
-def part_on(name: str, *ports: int) -> Part:
-    return Part(name, (), Check("grpc", ""), ports=tuple(Port(port, f"--{name}-port") for port in ports))
+def part_on(name: str, *ports: int) -> SystemPart:
+    return SystemPart(name, (), Check("grpc", ""), ports=tuple(Port(port, f"--{name}-port") for port in ports))
 
 
 @pytest.fixture(params=["127.0.0.1", "0.0.0.0", "::"])

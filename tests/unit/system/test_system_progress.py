@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from stairwise.system.parts import Check
-from stairwise.system.progress import LineDisplay, LiveDisplay, display_on
+from stairwise.system.display import LineDisplay, LiveDisplay, display_on
 from stairwise.system.state import PartState, SystemState
+from stairwise.system.system_part import Check
 from tests.unit.system.small_parts import empty_state
 
 WAITING = PartState("broker", Check("kafka", "127.0.0.1:9092"))

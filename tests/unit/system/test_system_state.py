@@ -10,8 +10,8 @@ import pytest
 
 from stairwise.errors import ConfigError, ConflictError
 from stairwise.system import state
-from stairwise.system.parts import Check
 from stairwise.system.state import Addresses, Lock, NotRunningError, PartState
+from stairwise.system.system_part import Check
 from tests.unit.system.small_parts import empty_state
 
 

@@ -19,18 +19,10 @@ from stairwise.windows.schedule import (
     moments,
     next_report,
     ordinals,
-    previous_report,
     report_grids,
     row_reports,
 )
-from stairwise.windows.spec import (
-    LandmarkWindow,
-    Level,
-    MultiWindow,
-    PartitionedWindow,
-    RowsWindow,
-    TimeWindow,
-)
+from stairwise.windows.spec import LandmarkWindow, Level, MultiWindow, PartitionedWindow, RowsWindow, TimeWindow
 
 S = 1000
 MINUTE = TimeWindow(60 * S, 60 * S)
@@ -97,19 +89,6 @@ def test_levels_report_at_the_union_of_their_slides() -> None:
     window = MultiWindow((Level(4, 4), Level(12, 6)))
     assert list(due([window], 0, 24)) == [4, 6, 8, 12, 16, 18, 20, 24]
     assert list(due([MultiWindow(window.levels, horizon=5, granule=3)], 0, 10)) == [3, 6, 9]
-
-
-def test_the_previous_report_is_at_or_before() -> None:
-    assert previous_report(TEN, 25 * S) == 20 * S
-    assert previous_report(TEN, 20 * S) == 20 * S
-    assert previous_report(TEN, -1) == -10 * S
-
-
-def test_a_landmark_has_no_report_before_it_begins_and_keeps_its_last() -> None:
-    window = LandmarkWindow(12, 31, slide=10)
-    assert previous_report(window, 19) is None
-    assert previous_report(window, 25) == 20
-    assert previous_report(window, 900) == 40
 
 
 def test_the_next_report_of_several_windows_is_the_earliest() -> None:

@@ -1,34 +1,26 @@
-"""Whether a call is let in, and as whom: the same decision for servers of threads and of asyncio."""
+"""Whether a call is let in, and as whom."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
+
+import grpc
 
 from stairwise.errors import LimitError, PermissionDeniedError, UnauthenticatedError
-from stairwise.platform.security.scopes import METHODS, Scope
+from stairwise.platform.security.scopes import METHODS, TokenScope
 from stairwise.platform.security.settings import Security
 from stairwise.platform.security.tokens import Principal, TokensFile
 
 AUTHORIZATION = "authorization"
 BEARER = "bearer "
-ANONYMOUS = Principal("anonymous", frozenset({Scope.ADMIN}))
+ANONYMOUS = Principal("anonymous", frozenset({TokenScope.ADMIN}))
 """Everybody, where no tokens are asked for."""
 
 Metadata = Iterable[tuple[str, str | bytes]]
-
-
-class Context(Protocol):
-    """What both of gRPC's servicer contexts can say of the caller."""
-
-    def invocation_metadata(self) -> Metadata: ...
-
-    def auth_context(self) -> Mapping[str, Sequence[bytes]]: ...
-
-    def peer(self) -> str: ...
 
 
 class Access:
@@ -58,13 +50,13 @@ class Access:
             )
         return principal
 
-    def caller(self, context: Context) -> Principal:
+    def caller(self, context: grpc.aio.ServicerContext) -> Principal:
         """Who makes a call that was admitted. Without a token, a client is known by its certificate."""
         if self._tokens is not None:
             return self._bearer(self._tokens, context.invocation_metadata())
         return named_by_certificate(context)
 
-    def name(self, context: Context) -> str:
+    def name(self, context: grpc.aio.ServicerContext) -> str:
         """Who makes any call, as far as it is known."""
         try:
             return self.caller(context).name
@@ -114,6 +106,6 @@ class Access:
         raise UnauthenticatedError("this token is not known, or has expired", hint="ask whoever keeps the tokens file")
 
 
-def named_by_certificate(context: Context) -> Principal:
+def named_by_certificate(context: grpc.aio.ServicerContext) -> Principal:
     names: Any = context.auth_context().get("x509_common_name", ())
     return replace(ANONYMOUS, name=names[0].decode("utf-8", "replace")) if names else ANONYMOUS

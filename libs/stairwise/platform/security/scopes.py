@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Scope(StrEnum):
+class TokenScope(StrEnum):
     READ = "read"
     DEFINE = "define"
     PUBLISH = "publish"
@@ -25,48 +25,48 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rule:
+class AccessRule:
     """Any one of the scopes is enough; ``admin`` always is. An open method asks for no token."""
 
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     is_open: bool = False
     is_audited: bool = False
 
-    def admits(self, scopes: frozenset[Scope]) -> bool:
-        return self.is_open or Scope.ADMIN in scopes or bool(self.scopes & scopes)
+    def admits(self, scopes: frozenset[TokenScope]) -> bool:
+        return self.is_open or TokenScope.ADMIN in scopes or bool(self.scopes & scopes)
 
 
-def _any_of(*scopes: Scope) -> Rule:
-    return Rule(frozenset(scopes))
+def _any_of(*scopes: TokenScope) -> AccessRule:
+    return AccessRule(frozenset(scopes))
 
 
-def _defining(*scopes: Scope) -> Rule:
-    return Rule(frozenset(scopes), is_audited=True)
+def _defining(*scopes: TokenScope) -> AccessRule:
+    return AccessRule(frozenset(scopes), is_audited=True)
 
 
-_OPEN = Rule(frozenset(), is_open=True)
+_OPEN = AccessRule(frozenset(), is_open=True)
 _REGISTRY, _RESULTS, _LOOKUPS = (f"/stairwise.v1.{service}" for service in ("Registry", "Results", "Lookups"))
 
-METHODS: Mapping[str, Rule] = {
+METHODS: Mapping[str, AccessRule] = {
     # The registry decides statement by statement: a publisher may SEAL, no more.
-    f"{_REGISTRY}/Execute": _defining(Scope.DEFINE, Scope.PUBLISH),
-    f"{_REGISTRY}/CreateStream": _defining(Scope.DEFINE),
-    f"{_REGISTRY}/DropStream": _defining(Scope.DEFINE),
-    f"{_REGISTRY}/CreateQuery": _defining(Scope.DEFINE),
-    f"{_REGISTRY}/DropQuery": _defining(Scope.DEFINE),
-    f"{_REGISTRY}/ListStreams": _any_of(Scope.READ, Scope.DEFINE, Scope.PUBLISH),
-    f"{_REGISTRY}/ListQueries": _any_of(Scope.READ, Scope.DEFINE),
-    f"{_REGISTRY}/Explain": _any_of(Scope.READ, Scope.DEFINE),
-    f"{_REGISTRY}/Status": _any_of(Scope.READ, Scope.DEFINE),
-    f"{_RESULTS}/Subscribe": _any_of(Scope.READ),
-    f"{_RESULTS}/Snapshot": _any_of(Scope.READ),
-    f"{_LOOKUPS}/Owners": _any_of(Scope.READ),
-    f"{_LOOKUPS}/Lookup": _any_of(Scope.READ),
-    f"{_LOOKUPS}/LookupMany": _any_of(Scope.READ),
-    f"{_LOOKUPS}/Part": _any_of(Scope.READ),
+    f"{_REGISTRY}/Execute": _defining(TokenScope.DEFINE, TokenScope.PUBLISH),
+    f"{_REGISTRY}/CreateStream": _defining(TokenScope.DEFINE),
+    f"{_REGISTRY}/DropStream": _defining(TokenScope.DEFINE),
+    f"{_REGISTRY}/CreateQuery": _defining(TokenScope.DEFINE),
+    f"{_REGISTRY}/DropQuery": _defining(TokenScope.DEFINE),
+    f"{_REGISTRY}/ListStreams": _any_of(TokenScope.READ, TokenScope.DEFINE, TokenScope.PUBLISH),
+    f"{_REGISTRY}/ListQueries": _any_of(TokenScope.READ, TokenScope.DEFINE),
+    f"{_REGISTRY}/Explain": _any_of(TokenScope.READ, TokenScope.DEFINE),
+    f"{_REGISTRY}/Status": _any_of(TokenScope.READ, TokenScope.DEFINE),
+    f"{_RESULTS}/Subscribe": _any_of(TokenScope.READ),
+    f"{_RESULTS}/Snapshot": _any_of(TokenScope.READ),
+    f"{_LOOKUPS}/Owners": _any_of(TokenScope.READ),
+    f"{_LOOKUPS}/Lookup": _any_of(TokenScope.READ),
+    f"{_LOOKUPS}/LookupMany": _any_of(TokenScope.READ),
+    f"{_LOOKUPS}/Part": _any_of(TokenScope.READ),
     # A probe has no token, and learns nothing but that the service is well.
     "/grpc.health.v1.Health/Check": _OPEN,
     "/grpc.health.v1.Health/Watch": _OPEN,
     "/grpc.health.v1.Health/List": _OPEN,
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _any_of(*Scope),
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _any_of(*TokenScope),
 }

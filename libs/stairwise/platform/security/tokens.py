@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from stairwise.errors import ConfigError
-from stairwise.platform.security.scopes import Scope
+from stairwise.platform.security.scopes import TokenScope
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +43,13 @@ class Principal:
     """Who calls, what they may do, and how much of it; None: as much as the server's settings say."""
 
     name: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     max_streams: int | None = None
     max_queries: int | None = None
 
     @property
     def is_limited(self) -> bool:
-        return Scope.ADMIN not in self.scopes
+        return TokenScope.ADMIN not in self.scopes
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ def _entry(path: Path, number: int, said: Any) -> _Entry:
         raise refuse("principal is missing, or no name", 'such as principal = "dashboards"')
     if not isinstance(digest, str) or len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef"):
         raise refuse("sha256 is missing, or not 64 hexadecimal digits", "`stairwise token` prints it")
-    if not isinstance(scopes, list) or any(scope not in list(Scope) for scope in scopes):
-        raise refuse("scopes is missing, or has an unknown one", f"it is a list of {', '.join(Scope)}")
+    if not isinstance(scopes, list) or any(scope not in list(TokenScope) for scope in scopes):
+        raise refuse("scopes is missing, or has an unknown one", f"it is a list of {', '.join(TokenScope)}")
     if expires is not None and (not isinstance(expires, datetime.datetime) or expires.tzinfo is None):
         raise refuse("expires is not a time with a zone", "such as expires = 2027-01-01T00:00:00Z")
     limits = [said.get(field) for field in ("max_streams", "max_queries")]
     if any(limit is not None and (type(limit) is not int or limit < 0) for limit in limits):
         raise refuse("max_streams or max_queries is not a number from 0 on", "leave it out for the server's setting")
-    principal = Principal(name, frozenset(map(Scope, scopes)), *limits)
+    principal = Principal(name, frozenset(map(TokenScope, scopes)), *limits)
     return _Entry(bytes.fromhex(digest), principal, expires)

@@ -1,0 +1,149 @@
+"""One step of a lookup, answered for the partitions that a worker holds: for itself and for other workers.
+
+A step is asked by ``StepRequest`` and answered by ``StepAnswer``; between workers they travel as ``PartRequest`` and
+``PartResponse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from services.lookups.holdings import Holdings, Partition
+from stairwise.errors import NotReadyError
+from stairwise.expressions.views import Ints
+from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.partition_parts import aligned, asked_part, candidates, part
+from stairwise.lookups.statement import Lookup
+from stairwise.schema import DAWN, DUSK, Instant, Stream
+from stairwise.state.pages import from_page, to_plain_page
+from stairwise.v1 import lookups_pb2 as pb
+from stairwise.windows.spec import RowsWindow
+from stairwise.wire import topics
+
+Step = pb.PartRequest.Step
+WATERMARK, TIMES, CANDIDATES, PARTS, ALIGNED = (
+    Step.STEP_WATERMARK,
+    Step.STEP_TIMES,
+    Step.STEP_CANDIDATES,
+    Step.STEP_PARTS,
+    Step.STEP_ALIGNED,
+)
+TIME = "time"
+
+
+@dataclass(frozen=True)
+class KeyedLookup:
+    """A lookup, or as many as there are keys."""
+
+    lookup: Lookup
+    keys: pa.RecordBatch | None = None
+    ranges: Ints | None = None
+
+
+@dataclass(frozen=True)
+class StepRequest:
+    """One step; which partitions it is about depends on who is asked."""
+
+    step: Step.ValueType
+    stream: Stream
+    lookup: Lookup | None = None
+    at: Instant = DAWN
+    keys: pa.RecordBatch | None = None
+    ranges: Ints | None = None
+    counts: Mapping[int, int] = field(default_factory=dict)
+
+    def to_proto(self, numbers: Sequence[int]) -> pb.PartRequest:
+        return pb.PartRequest(
+            step=self.step,
+            stream=self.stream.name,
+            incarnation=self.stream.incarnation,
+            partitions=numbers,
+            select=self.lookup.text if self.lookup is not None else "",
+            at_ms=self.at,
+            keys=b"" if self.keys is None else to_plain_page(self.keys),
+            ranges_ms=[] if self.ranges is None else self.ranges.tolist(),
+            counts=self.counts,
+        )
+
+
+@dataclass(frozen=True)
+class StepAnswer:
+    watermark: Instant = DUSK
+    newest: Instant = DAWN
+    rows: Sequence[pa.RecordBatch | None] = ()
+    """Of each partition, or one of all together."""
+    tidy: bool = False
+    """Does PARTITION BY send every row here that the partitions ever had?"""
+
+    def to_proto(self) -> pb.PartResponse:
+        pages = [b"" if rows is None else to_plain_page(rows) for rows in self.rows]
+        return pb.PartResponse(watermark_ms=self.watermark, newest_ms=self.newest, rows=pages, tidy=self.tidy)
+
+    @staticmethod
+    def from_proto(response: pb.PartResponse) -> StepAnswer:
+        rows = [from_page(page) if page else None for page in response.rows]
+        return StepAnswer(response.watermark_ms, response.newest_ms, rows, response.tidy)
+
+
+def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings) -> StepAnswer:
+    """Answer a step for partitions that are held here."""
+    held = [find(holdings, ask.stream, number) for number in numbers]
+    if ask.step == WATERMARK:
+        tidy = all(p.is_tidy for p in held)
+        return StepAnswer(min(p.history.watermark for p in held), max(p.newest for p in held), tidy=tidy)
+    if ask.lookup is None:
+        raise ValueError("only the watermark can be asked without a SELECT")
+    holdings.hear(ask.stream, ask.at)
+    for partition in held:
+        if partition.history.watermark < ask.at:  # it moved here since T was fixed
+            raise NotReadyError(f"partition {partition.number} of {ask.stream.name} has not reached the lookup's time")
+    together = _together(ask, ask.lookup, [partition.history for partition in held])
+    return StepAnswer(rows=[_rows(ask, ask.lookup, p) for p in held] if together is None else [together])
+
+
+def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
+    """A partition that is held here and has caught up."""
+    partition = holdings.get((topics.sequenced(stream), number))
+    if partition is None:
+        raise NotReadyError(f"partition {number} of {stream.name} is on its way to another worker")
+    if not partition.is_ready:
+        raise NotReadyError(f"partition {number} of {stream.name} is still being read")
+    return partition
+
+
+def _together(ask: StepRequest, lookup: Lookup, histories: Sequence[PartitionHistory]) -> pa.RecordBatch | None:
+    """What the partitions tell as one, where their structures can be added before anything is made of them."""
+    if ask.step == PARTS:
+        return asked_part(histories, lookup, ask.at)
+    if ask.step == ALIGNED and ask.keys is not None:
+        partials = aligned(histories, lookup, ask.at, ask.keys, ask.ranges).partials(lookup.needs)
+        return pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)
+    return None
+
+
+def _rows(ask: StepRequest, lookup: Lookup, partition: Partition) -> pa.RecordBatch | None:
+    if ask.step == TIMES:
+        count = lookup.window.rows if isinstance(lookup.window, RowsWindow) else 0
+        times = partition.history.last_times(ask.at, count)
+        return pa.RecordBatch.from_arrays([pa.array(times)], names=[TIME])
+    if ask.step == CANDIDATES:
+        return candidates(partition.history, lookup, ask.at)
+    if ask.step == PARTS:
+        return part(partition.history, lookup, ask.at, ask.keys, ask.counts.get(partition.number))
+    raise ValueError(f"there is no step {ask.step}")
+
+
+def step_from_proto(request: pb.PartRequest, stream: Stream, lookup: Lookup | None) -> StepRequest:
+    return StepRequest(
+        request.step,
+        stream,
+        lookup,
+        request.at_ms,
+        from_page(request.keys) if request.keys else None,
+        np.array(request.ranges_ms, np.int64) if request.ranges_ms else None,
+        dict(request.counts),
+    )

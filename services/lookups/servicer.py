@@ -1,0 +1,150 @@
+"""The gRPC face: ``stairwise.v1.Lookups``."""
+
+from __future__ import annotations
+
+import grpc
+import numpy as np
+import pyarrow as pa
+
+from services.lookups import metrics
+from services.lookups.coordinator import Coordinator, Owners
+from services.lookups.holdings import Holdings
+from services.lookups.lookup_steps import WATERMARK, KeyedLookup, answer_step, step_from_proto
+from services.lookups.peers import Peers
+from services.lookups.plan_follower import PlanFollower
+from services.lookups.statements import Statements
+from services.lookups.worker import Worker
+from stairwise.errors import NotFoundError, NotReadyError, StairwiseError
+from stairwise.lookups.lookup_explain import explained
+from stairwise.schema import DAWN, Stream
+from stairwise.state.pages import from_page, to_plain_page
+from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
+from stairwise.wire import topics
+
+SERVICE = lookups_pb2.DESCRIPTOR.services_by_name["Lookups"].full_name
+
+PATIENCE = 30.0
+"""How long AT LEAST waits where the call has no deadline, in seconds."""
+SPARE = 0.1
+"""What of a call's deadline is left for the answer, in seconds."""
+
+
+class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
+    def __init__(self, plans: PlanFollower, worker: Worker, holdings: Holdings, peers: Peers) -> None:
+        self._plans = plans
+        self._worker = worker
+        self._holdings = holdings
+        self._statements = Statements(plans)
+        self._owners = Owners(holdings, worker.address)
+        self._coordinator = Coordinator(holdings, self._owners, peers)
+
+    async def Lookup(
+        self, request: lookups_pb2.LookupRequest, context: grpc.aio.ServicerContext
+    ) -> lookups_pb2.LookupResponse:
+        lookup = self._statements.read(request.select)
+        metrics.lookups.add(1, {"stream": lookup.stream.name})
+        self._owners.elsewhere = self._worker.owners
+        at_least = request.at_least_ms if request.HasField("at_least_ms") else None
+        at, (rows,) = await self._coordinator.answers([KeyedLookup(lookup)], at_least, _patience(context))
+        if lookup.explain:
+            held = [p.history for key, p in self._holdings if key[0] == topics.sequenced(lookup.stream)]
+            return lookups_pb2.LookupResponse(watermark_ms=at, explanation=explained(lookup, at, held))
+        return lookups_pb2.LookupResponse(watermark_ms=at, rows=to_plain_page(rows))
+
+    async def LookupMany(
+        self, request: lookups_pb2.LookupManyRequest, context: grpc.aio.ServicerContext
+    ) -> lookups_pb2.LookupManyResponse:
+        if not request.lookups:
+            raise StairwiseError("there is no lookup in the request", hint="send at least one")
+        asked = [self._asked(item) for item in request.lookups]
+        for one in asked:
+            count = 1 if one.keys is None else one.keys.num_rows
+            metrics.lookups.add(count, {"stream": one.lookup.stream.name})
+        self._owners.elsewhere = self._worker.owners
+        at_least = request.at_least_ms if request.HasField("at_least_ms") else None
+        at, answers = await self._coordinator.answers(asked, at_least, _patience(context))
+        return lookups_pb2.LookupManyResponse(watermark_ms=at, rows=[to_plain_page(rows) for rows in answers])
+
+    async def Part(
+        self, request: lookups_pb2.PartRequest, context: grpc.aio.ServicerContext
+    ) -> lookups_pb2.PartResponse:
+        stream = self._stream(request.stream)
+        if stream.incarnation != request.incarnation:
+            raise NotReadyError(f"this worker knows another incarnation of {stream.name}")
+        lookup = None if request.step == WATERMARK else self._statements.read(request.select)
+        return answer_step(step_from_proto(request, stream, lookup), request.partitions, self._holdings).to_proto()
+
+    async def Owners(
+        self, request: lookups_pb2.OwnersRequest, context: grpc.aio.ServicerContext
+    ) -> lookups_pb2.OwnersResponse:
+        """Every partition of the stream, or of all; one that nobody holds yet has no address."""
+        streams = self._streams()
+        asked = [self._stream(request.stream)] if request.stream else [streams[name] for name in sorted(streams)]
+        addresses = self._worker.owners
+        response = lookups_pb2.OwnersResponse()
+        for stream in asked:
+            for number in range(stream.partitions):
+                key = (topics.sequenced(stream), number)
+                owner = response.owners.add(stream=stream.name, partition=number, address=addresses.get(key, ""))
+                held = self._holdings.get(key)
+                if held is None:
+                    continue
+                owner.address = self._worker.address
+                owner.ready = held.is_ready
+                owner.rows = held.rows
+                owner.memory_bytes = held.history.size_bytes
+                if held.watermark > DAWN:
+                    owner.watermark_ms = held.watermark
+        return response
+
+    def _streams(self) -> dict[str, Stream]:
+        """Those whose past is held: tables are joined with, not looked up."""
+        return {name: stream for name, stream in self._plans.catalogue.streams.items() if not stream.is_table}
+
+    def _stream(self, name: str) -> Stream:
+        streams = self._streams()
+        if name not in streams:
+            raise NotFoundError("stream", name, streams)
+        return streams[name]
+
+    def _asked(self, item: lookups_pb2.ManyItem) -> KeyedLookup:
+        lookup = self._statements.read(item.select)
+        if not item.keys:
+            if item.ranges_ms:
+                raise StairwiseError("ranges are for keys that are asked one by one", hint="send keys, or no ranges")
+            return KeyedLookup(lookup)
+        keys = _keys(item.keys, [key.type.arrow for key in lookup.select.keys])
+        if not lookup.select.keys or lookup.asked is not None:
+            raise StairwiseError(
+                "keys are asked one by one of a SELECT with GROUP BY that does not choose keys itself",
+                hint="write GROUP BY, and leave the keys out of WHERE",
+            )
+        ranges = np.array(item.ranges_ms, np.int64)
+        if not len(ranges):
+            return KeyedLookup(lookup, keys)
+        if len(ranges) != keys.num_rows or int(ranges.min()) <= 0:
+            raise StairwiseError(
+                f"{keys.num_rows} keys and {len(ranges)} ranges", hint="give each key a range above 0, or none at all"
+            )
+        lookup.ranged()
+        return KeyedLookup(lookup, keys, ranges)
+
+
+def _keys(page: bytes, types: list[pa.DataType]) -> pa.RecordBatch:
+    """Keys from outside: an Arrow stream with the columns of GROUP BY."""
+    try:
+        keys = from_page(page)
+        keys.validate(full=True)
+    except (pa.ArrowInvalid, OSError, StopIteration) as error:
+        raise StairwiseError(f"the keys are no Arrow IPC stream: {error}", hint="send one record batch") from error
+    if [field.type for field in keys.schema] != types:
+        raise StairwiseError(
+            f"the keys have the types {', '.join(str(f.type) for f in keys.schema)}",
+            hint=f"GROUP BY has {', '.join(map(str, types))}",
+        )
+    return keys
+
+
+def _patience(context: grpc.aio.ServicerContext) -> float:
+    left: float | None = context.time_remaining()
+    return PATIENCE if left is None else left - SPARE
