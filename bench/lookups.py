@@ -14,22 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from bench import lookups_service
+from bench.quantile_intervals import QuantileIntervals
+from bench.report import Goal, conclude
 from stairwise.expressions.views import int64_view
-from stairwise.lookups.base_intervals import BaseIntervals
-from stairwise.lookups.contract import Arrivals, Structure
-from stairwise.lookups.count_filter import CountFilter
-from stairwise.lookups.landmark_intervals import LandmarkIntervals
-from stairwise.lookups.past import LUMP
-from stairwise.lookups.pieces import Settled
-from stairwise.lookups.quantile_intervals import QuantileIntervals
+from stairwise.lookups.partition_history import LUMP
 from stairwise.lookups.reorder import ReorderBuffer
-from stairwise.lookups.running_intervals import Column as Summed
-from stairwise.lookups.running_intervals import RunningIntervals
-from stairwise.lookups.substreams import Substreams
-from stairwise.lookups.sums import SUM, columns_of
+from stairwise.lookups.settled_rows import SettledRows
 from stairwise.schema import Column, Stream, Type
-from tests.bench import lookups_service
-from tests.bench.report import Goal, conclude
+from stairwise.structures.base_intervals import BaseIntervals
+from stairwise.structures.contract import Arrivals, Structure
+from stairwise.structures.count_filter import CountFilter
+from stairwise.structures.landmark_intervals import LandmarkIntervals
+from stairwise.structures.running_intervals import RunningIntervals
+from stairwise.structures.running_intervals import Summand as Summed
+from stairwise.structures.substreams import Substreams
+from stairwise.structures.summands import SUM, columns_of
 
 BATCH = 4096
 KEYS = 1000
@@ -50,7 +50,7 @@ B_INT_GOAL = UPDATE_GOAL / 3
 DOUBLE_GOAL = 1 / 4
 FILTER_GOAL = 50.0
 
-Update = Callable[[Arrivals, np.ndarray, Settled], None]
+Update = Callable[[Arrivals, np.ndarray, SettledRows], None]
 
 
 def batches(keys: int, count: int, late: int = 0, seed: int = 1) -> list[pa.RecordBatch]:

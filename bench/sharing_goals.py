@@ -7,12 +7,12 @@ they are compared with. Windows are full when they are measured.
 
 from __future__ import annotations
 
+from bench import groups
+from bench.parts import Part, table
+from bench.pools import HOUR, SECOND, SMOOTH
+from bench.report import Goal
+from bench.shared_load import Load, Measured, compare
 from stairwise.windows.spec import TimeWindow
-from tests.bench import groups
-from tests.bench.parts import Part, table
-from tests.bench.pools import HOUR, SECOND, SMOOTH
-from tests.bench.report import Goal
-from tests.bench.shared_load import Load, Measured, compare
 
 ALL = "SUM(x), COUNT(*), MIN(x), MAX(x)"
 CORE_GOALS = {0: 100e6, 1_000: 20e6, 1_000_000: 3e6}

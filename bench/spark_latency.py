@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import TopicPartition
 
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, pack_rows
-from stairwise.platform.reports import Mark, ReportHeaders
+from bench import spark_backlog as backlog
+from stairwise.platform import kafka
 from stairwise.schema import DAWN, Stream
-from tests.bench import spark_backlog as backlog
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, pack_rows
+from stairwise.wire.reports import Mark, ReportHeaders
 
 RATE = 20_000
 """Rows a second."""

@@ -19,15 +19,15 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
+from bench.lookups_echo import METHOD
+from bench.lookups_load import BATCH, KEYS, PARTITIONS, RETAIN, ROWS_A_MILLISECOND, stream_of, write
+from bench.report import Goal
 from stairwise.client.lookups import Many
 from stairwise.system.broker import Broker
 from stairwise.system.installation import find_installation
 from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
-from tests.bench.lookups_echo import METHOD
-from tests.bench.lookups_load import BATCH, KEYS, PARTITIONS, RETAIN, ROWS_A_MILLISECOND, stream_of, write
-from tests.bench.report import Goal
 from tests.integration.lookup_system import Worker, Writer
 
 FLOW = 200_000
@@ -86,14 +86,14 @@ def measure() -> tuple[list[Goal], str]:
             worker.await_healthy()
             address = f"127.0.0.1:{free_ports(1)[0]}"
             load = [
-                "tests.bench.lookups_load",
+                "bench.lookups_load",
                 brokers,
                 stream.name,
                 str(FLOW),
                 str(HISTORY * BATCH // ROWS_A_MILLISECOND),
             ]
             with (
-                running([sys.executable, "-m", "tests.bench.lookups_echo", address]),
+                running([sys.executable, "-m", "bench.lookups_echo", address]),
                 running([sys.executable, "-m", *load, str(HISTORY * BATCH)]),
             ):
                 return _measured(worker, address, stream.name)

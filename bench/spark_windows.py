@@ -1,6 +1,6 @@
 """Spark's own windows over the same messages, one query for each window, as a user would write it.
 
-    python -m tests.bench.spark_windows BROKERS DIRECTORY TOPIC MESSAGES_PER_BATCH SECONDS MEMORY WINDOWS
+    python -m bench.spark_windows BROKERS DIRECTORY TOPIC MESSAGES_PER_BATCH SECONDS MEMORY WINDOWS
 
 Prints how each micro-batch went, as JSON: messages taken by all queries and milliseconds, after two batches that warm
 up, until SECONDS have passed since then. WINDOWS is a list of [range, slide] in seconds, as JSON.
@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from services.operators.pipeline import CONFIGURATION
-from stairwise.operators.pages import from_page
 from stairwise.platform.config import Settings
-from stairwise.platform.narrow import widened
+from stairwise.state.pages import from_page
+from stairwise.wire.narrow import widened
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
 WARM_UP = 2

@@ -6,12 +6,12 @@ answer 10,000 windows at a timestamp. A timestamp is a second; all rows of it co
 
 from __future__ import annotations
 
+from bench import groups
+from bench.parts import Panel, Part, table
+from bench.pools import COUNTS, MEDIUM, SETTINGS
+from bench.shared_load import Load, Running, compare
+from bench.sharing_goals import size_of
 from stairwise.windows.spec import TimeWindow
-from tests.bench import groups
-from tests.bench.parts import Panel, Part, table
-from tests.bench.pools import COUNTS, MEDIUM, SETTINGS
-from tests.bench.shared_load import Load, Running, compare
-from tests.bench.sharing_goals import size_of
 
 RATES = (10_000, 20_000, 50_000, 100_000)
 MOST = COUNTS[-1]

@@ -4,7 +4,7 @@ Batches of 16,384 rows at 100,000 rows per second of event time go into shared o
 each; what they publish is the stair. Rates are rows per CPU second. Loads that are compared take turns, and medians
 count, since other processes on the machine cost CPU time too (they share its caches).
 
-``make bench-sharing`` measures everything and refreshes docs/benchmarks.md; ``python -m tests.bench.sharing NAME ...``
+``make bench-sharing`` measures everything and refreshes docs/benchmarks.md; ``python -m bench.sharing NAME ...``
 measures some parts only and prints what they give.
 """
 
@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from tests.bench import parts, seed_levels, seed_windows, sharing_curves, sharing_goals
-from tests.bench.parts import Part
-from tests.bench.report import HEAD, as_text, conclude
+from bench import parts, seed_levels, seed_windows, sharing_curves, sharing_goals
+from bench.parts import Part
+from bench.report import HEAD, as_text, conclude
 
 CURVES = {
     "core": sharing_goals.core,

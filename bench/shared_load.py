@@ -20,17 +20,16 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Query, Select
+from stairwise.aggregation.operator import SharedAggregation
+from stairwise.aggregation.stair import Stair
+from stairwise.aggregation.stair_expansion import SharedExpansion
+from stairwise.algebra.query import Query, Select
 from stairwise.cql.script import Catalogue
-from stairwise.operators.contract import Batch, Joined, Left
-from stairwise.operators.pages import to_page
-from stairwise.operators.store import MemoryStore
+from stairwise.plan.signature import signature_of
+from stairwise.reports.contract import Batch, Joined, Left, Life
 from stairwise.schema import DAWN
-from stairwise.sharing.due import Life
-from stairwise.sharing.expansion import SharedExpansion
-from stairwise.sharing.operator import SharedAggregation
-from stairwise.sharing.signature import signature_of
-from stairwise.sharing.stair import Stair
+from stairwise.state.pages import to_page
+from stairwise.state.store import MemoryStore
 from stairwise.windows.spec import MultiWindow, TimeWindow
 
 Window = TimeWindow | MultiWindow
@@ -189,7 +188,7 @@ class Running:
         begin = time.process_time()
         for operator in self._operators:
             operator.insert(batch)
-            for stair in operator.advance_blocks(batch.highest - 1):
+            for stair in operator.advance(batch.highest - 1):
                 for expansion in self._expansions:
                     expansion.reports(stair)
                 stairs.append(stair)

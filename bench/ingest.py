@@ -20,11 +20,12 @@ import pyarrow as pa
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import decode_rows, encode_rows, pack_rows
+from bench import ingest_load as load
+from bench.report import PLOTS, Goal, conclude
+from stairwise.platform import kafka
 from stairwise.schema import Stream
-from tests.bench import ingest_load as load
-from tests.bench.report import PLOTS, Goal, conclude
+from stairwise.wire import topics
+from stairwise.wire.batches import decode_rows, encode_rows, pack_rows
 from tests.integration.ingest_system import IngestSystem, ingest_system
 
 matplotlib.use("Agg")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bench.parts import Panel, Part, table
+from bench.pools import SECOND, SMOOTH
+from bench.report import Goal
+from bench.shared_load import RATE, Load, Measured, compare
+from bench.sharing_goals import MANY, MINUTE_WIDE, SLIDING, share, size_of
 from stairwise.windows.spec import TimeWindow
-from tests.bench.parts import Panel, Part, table
-from tests.bench.pools import SECOND, SMOOTH
-from tests.bench.report import Goal
-from tests.bench.shared_load import RATE, Load, Measured, compare
-from tests.bench.sharing_goals import MANY, MINUTE_WIDE, SLIDING, share, size_of
 
 WINDOWS = (1, 10, 100, 1_000, 10_000)
 PARTS_OF_A_RANGE = (1, 2, 5, 10, 20, 60, 120)

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from services.windows.registry import Registry
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, pack_rows
+from stairwise.platform import kafka
 from stairwise.schema import DAWN, Stream
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, pack_rows
 
 ROWS_PER_MESSAGE = 16_384
 RATE = 100_000

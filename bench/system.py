@@ -27,13 +27,14 @@ import numpy as np
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.ending import end_in_order, undisturbed
+from bench.report import HEAD, Goal, as_text, conclude
 from stairwise.client import Client, Update
 from stairwise.errors import StairwiseError
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.system import state
 from stairwise.system.temporary import state_directory
-from tests.bench.ending import end_in_order, undisturbed
-from tests.bench.report import HEAD, Goal, as_text, conclude
+from stairwise.wire import topics
 
 START = 1_700_000_000_000
 EVENTS_A_SECOND = 10_000

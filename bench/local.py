@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.report import PLOTS, Goal, conclude
+from bench.report import PLOTS, Goal, conclude
 
 YEAR = 525_600
 START = 1_704_067_200_000
@@ -86,7 +86,7 @@ def generate(path: Path, rows: int) -> None:
 
 def measure(data: Path, queries: int, how: str = SHARED) -> Measured:
     """In a process of its own, so that memory and CPU time are its own too."""
-    command = [sys.executable, "-m", "tests.bench.local", "--measure", str(data), str(queries), how]
+    command = [sys.executable, "-m", "bench.local", "--measure", str(data), str(queries), how]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     return Measured(**{**found, "memory": [tuple(point) for point in found["memory"]]})
@@ -197,8 +197,8 @@ def main() -> int:
     ]
     text = f"""
 From JSON lines to JSON lines: COUNT, SUM, AVG and MAX over 20 different sliding windows of 1 hour to 30 days,
-{one.lines:,} result lines for {one.rows:,} rows. Four years take {four.cpu:.1f} CPU seconds. With every query evaluated
-by itself it is {alone.rate:,.0f} rows per CPU second.
+{one.lines:,} result lines for {one.rows:,} rows. Four years take {four.cpu:.1f} CPU seconds. With an operator of
+its own for every query it is {alone.rate:,.0f} rows per CPU second.
 
 ![rows per CPU second by number of queries; memory by megabytes read](plots/local.svg)
 """

@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stairwise.cql.query import Query
+from bench.negative_tuples import ResultsByKey
+from bench.report import PLOTS, Goal, conclude
+from stairwise.algebra.query import Query
 from stairwise.cql.script import Catalogue
-from stairwise.operators.build import operator_for
-from stairwise.operators.calendar import CalendarQueue
-from stairwise.operators.chains import Chains
-from stairwise.operators.contract import Batch
-from stairwise.operators.expansion import Expansion
-from stairwise.operators.negatives import ResultsByKey
-from stairwise.operators.store import MemoryStore
-from stairwise.sharing.build import SharedOperator, shared_expansion, shared_operator, shared_signature
-from stairwise.sharing.distinct import SharedDistinct
-from stairwise.sharing.distinct_expansion import DistinctExpansion
-from stairwise.sharing.join import SharedJoin
-from tests.bench.report import PLOTS, Goal, conclude
+from stairwise.distinct.expansion import DistinctExpansion
+from stairwise.distinct.operator import SharedDistinct
+from stairwise.join.operator import SharedJoin
+from stairwise.plan.parts import operator_for
+from stairwise.plan.shared import SharedOperator, shared_expansion, shared_operator, shared_signature
+from stairwise.reports.contract import Batch
+from stairwise.reports.expansion import Expansion
+from stairwise.state.calendar_queue import CalendarQueue
+from stairwise.state.chains import Chains
+from stairwise.state.store import MemoryStore
 
 BATCH = 16_384
 START = 1_700_000_000_000
@@ -176,7 +176,7 @@ def changes_goal() -> Goal:
         cpu, seen, lines = 0.0, 0, 0
         for (batch,) in load.rounds():
             operator.insert(batch)
-            for block in operator.advance_blocks(batch.highest - 1):
+            for block in operator.advance(batch.highest - 1):
                 begin = time.process_time()
                 emitted = expansion.expand(block)
                 if seen >= load.warm_up and emitted is not None:
@@ -248,7 +248,7 @@ def cost_of_rows(query: Query, operator: Any, expand: Callable[[Any], Any], part
         begin = time.process_time()
         for batch in batches:
             operator.insert(batch)
-        for block in operator.advance_blocks(batches[0].highest):
+        for block in operator.advance(batches[0].highest):
             expand(block)
         cpu += time.process_time() - begin if number else 0
     return cpu / (reports * MOVING * len(streams))

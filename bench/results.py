@@ -17,10 +17,10 @@ import grpc
 import numpy as np
 import psutil
 
+from bench.report import Goal, conclude
+from bench.results_source import Source
 from stairwise.v1 import results_pb2 as pb
 from stairwise.v1 import results_pb2_grpc
-from tests.bench.report import Goal, conclude
-from tests.bench.results_source import Source
 from tests.integration.ingest_system import ingest_system
 from tests.integration.results_system import Service, running
 
@@ -84,7 +84,7 @@ class Bench:
 
     @contextmanager
     def subscribed(self, names: Sequence[str], reports: int, channels: int = 1) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-m", "tests.bench.results_load", self._service.address, str(reports), str(channels)]
+        command = [sys.executable, "-m", "bench.results_load", self._service.address, str(reports), str(channels)]
         load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert load.stdin is not None
         assert load.stdout is not None

@@ -18,19 +18,20 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
+from bench import spark_backlog as backlog
+from bench import spark_latency as latency
+from bench import spark_recovery
+from bench.ending import end_in_order, undisturbed
+from bench.report import HEAD, PLOTS, Goal, as_text, conclude
 from services.windows.registry import Registry
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.platform.config import Settings
 from stairwise.schema import Stream
 from stairwise.system.broker import Broker
 from stairwise.system.installation import find_installation
 from stairwise.system.launch import await_healthy, launch, stop
 from stairwise.system.ports import free_ports
-from tests.bench import spark_backlog as backlog
-from tests.bench import spark_latency as latency
-from tests.bench import spark_recovery
-from tests.bench.ending import end_in_order, undisturbed
-from tests.bench.report import HEAD, PLOTS, Goal, as_text, conclude
+from stairwise.wire import topics
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -91,7 +92,7 @@ class Bench:
         stream = self._written(windows, messages)
         place = self.directory / f"run{self._runs}"
         arguments = [self.brokers, str(place), str(messages), str(per_batch)]
-        batches = json.loads(_child("tests.bench.spark_ours", arguments))[WARM_UP:]
+        batches = json.loads(_child("bench.spark_ours", arguments))[WARM_UP:]
         rate = _rate(sum(taken for taken, _ in batches), sum(spent for _, spent in batches) / 1000)
         self._forget(stream)
         say(f"  {what}: {rate / 1e6:.2f} M rows/s")
@@ -103,7 +104,7 @@ class Bench:
         stream = self._written([], beside.messages)
         place, batch = self.directory / f"own{self._runs}", str(beside.per_batch)
         arguments = [self.brokers, str(place), topics.sequenced(stream), batch, str(OWN_SECONDS), beside.memory]
-        done = json.loads(_child("tests.bench.spark_windows", [*arguments, json.dumps(windows)]))
+        done = json.loads(_child("bench.spark_windows", [*arguments, json.dumps(windows)]))
         rate = _rate(done["messages"], done["seconds"])
         self._forget(stream)
         say(f"  Spark's own, {len(windows)} windows with {beside.memory} of memory: {rate:,.0f} rows/s")
@@ -119,7 +120,7 @@ class Bench:
         try:
             place = self.directory / f"run{self._runs}"
             seconds = str(LIVE_WARM + LIVE_SECONDS)
-            phases = json.loads(_child("tests.bench.spark_ours", [self.brokers, str(place), "0", "400", seconds]))
+            phases = json.loads(_child("bench.spark_ours", [self.brokers, str(place), "0", "400", seconds]))
         finally:
             stopping.set()
             feeding.join()

@@ -1,6 +1,6 @@
 """Rows that flow while lookups are measured: batches of both partitions, at a steady rate, until it is ended.
 
-Run as a process of its own: ``python -m tests.bench.lookups_load BROKERS STREAM-NAME ROWS-A-SECOND START``.
+Run as a process of its own: ``python -m bench.lookups_load BROKERS STREAM-NAME ROWS-A-SECOND START``.
 """
 
 from __future__ import annotations

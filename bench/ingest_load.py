@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from stairwise.platform import kafka, topics
+from stairwise.platform import kafka
 from stairwise.schema import Stream
+from stairwise.wire import topics
 from tests.integration.ingest_system import START, IngestSystem
 
 COLUMNS = "ts TIMESTAMP, ticker STRING NOT NULL, price DOUBLE, qty BIGINT"

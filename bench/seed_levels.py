@@ -7,11 +7,11 @@ timestamp is a second; recurring items are ten keys, as the protocols of the pap
 
 from __future__ import annotations
 
+from bench.parts import Panel, Part, table
+from bench.pools import SECOND
+from bench.shared_load import Load, Measured, compare
+from bench.sharing_goals import size_of
 from stairwise.windows.spec import Level, MultiWindow
-from tests.bench.parts import Panel, Part, table
-from tests.bench.pools import SECOND
-from tests.bench.shared_load import Load, Measured, compare
-from tests.bench.sharing_goals import size_of
 
 OPERATIONS = {"aggregation": "SUM(x)", "regression": "REGR_SLOPE(x), REGR_INTERCEPT(x)", "recurrence": "RECURRING(k)"}
 RATES = (10_000, 20_000, 50_000, 100_000)

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from stairwise.sharing.cover import minimum_groups
-from stairwise.sharing.grouping import Grouping
-from stairwise.sharing.piggyback import collapse
-from stairwise.sharing.schedule import due
-from stairwise.sharing.subsume import subsume_nearest, subsume_windows
+from bench.minimum_cover import minimum_groups
+from bench.pools import COUNTS, HOUR, SECOND, SETTINGS
+from bench.report import HEAD, Goal, as_text
+from stairwise.subsumption.group_schedule import due
+from stairwise.subsumption.grouping import WindowGroups
+from stairwise.subsumption.piggyback import collapse
+from stairwise.subsumption.subsume import subsume_nearest, subsume_windows
 from stairwise.windows.spec import TimeWindow
-from tests.bench.pools import COUNTS, HOUR, SECOND, SETTINGS
-from tests.bench.report import HEAD, Goal, as_text
 
 WINDOWS = 10_000
 CHANGES = 1_000
@@ -71,7 +71,7 @@ def counts() -> list[Counts]:
 
 
 def _counts(setting: str, pool: list[TimeWindow]) -> Counts:
-    grouping = Grouping()
+    grouping = WindowGroups()
     for query, window in named(pool).items():
         grouping.embed(query, window)
     return Counts(
@@ -96,7 +96,7 @@ def goals() -> list[Goal]:
     """The slowest of the seed's settings and of 10,000 different windows counts."""
     pools = [s.pool(WINDOWS) for s in SETTINGS] + [HOUR.different(WINDOWS)]
     changes = [change_times(pool) for pool in pools]
-    build = max(seconds(partial(Grouping.of, named(pool))) for pool in pools)
+    build = max(seconds(partial(WindowGroups.of, named(pool))) for pool in pools)
     cover = max(seconds(partial(minimum_groups, pool)) for pool in pools)
     return [
         _change_goal("embedding one query among 10,000", [embedding for embedding, _ in changes]),
@@ -127,7 +127,7 @@ def _changes(pool: list[TimeWindow]) -> tuple[list[float], list[float]]:
     """A query that is drawn leaves, and comes back after ten others have left: among different windows every change
     changes a group."""
     chance = random.Random(1)
-    grouping = Grouping.of(named(pool))
+    grouping = WindowGroups.of(named(pool))
     names = list(grouping.queries)
     away: list[tuple[str, TimeWindow]] = []
     embedding: list[float] = []
@@ -145,7 +145,7 @@ def _changes(pool: list[TimeWindow]) -> tuple[list[float], list[float]]:
 
 def schedule_time(pool: list[TimeWindow], reports: int = 1_000) -> float:
     """CPU seconds to find the windows due at one report time, over that many seconds of event time."""
-    groups = list(Grouping.of(named(pool)).groups)
+    groups = list(WindowGroups.of(named(pool)).groups)
     return seconds(lambda: [due(groups, tau * SECOND) for tau in range(reports)]) / reports
 
 

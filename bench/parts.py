@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.bench.report import PLOTS, Goal
+from bench.report import PLOTS, Goal
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,15 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import TopicPartition
 
+from bench.ending import end_in_order
+from bench.report import Goal, conclude
+from bench.system import STAIRWISE, Bench, directory_of_system, say, system
+from bench.time_plot import Delays, Figure, plot
 from stairwise.client import Client
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders
+from stairwise.platform import kafka
 from stairwise.system.lag import group_lags
-from tests.bench.ending import end_in_order
-from tests.bench.report import Goal, conclude
-from tests.bench.system import STAIRWISE, Bench, directory_of_system, say, system
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders
 
 START = 1_700_000_000_000
 SECONDS_BEFORE, SECONDS_AFTER = 20, 20
@@ -55,8 +57,8 @@ INNOCENT = (
 TWO_ROWS = '{"ts":1700000000,"k":"a","v":1}\n{"ts":1700000000000,"k":"a","v":2}\n'
 
 
-def leap(bench: Bench) -> list[Goal]:
-    """An innocent query's delay and the operators' CPU, before and after a row that leaps."""
+def leap(bench: Bench) -> tuple[list[Figure], Delays]:
+    """An innocent query's delays and the operators' CPU, before and after a row that leaps."""
     say("a leap of 56 years")
     bench.client.execute(INNOCENT + LEAP)
     stopping = threading.Event()
@@ -80,26 +82,30 @@ def leap(bench: Bench) -> list[Goal]:
     finally:
         stopping.set()
         feeding.join()
-    before = [delay for when, delay in came if at - SECONDS_BEFORE <= when < at]
-    after = [delay for when, delay in came if at <= when]
+    delays = [(when - at, delay) for when, delay in came if when >= at - SECONDS_BEFORE]
+    before = [delay for when, delay in delays if when < 0]
+    after = [delay for when, delay in delays if when >= 0]
     extra = max(after) - max(before)
-    return [
-        Goal(
-            "an unrelated query beside a leap of 56 years, slide 1 s: longest delay beyond the longest before",
-            "≤ 2 s",
-            f"{max(0.0, extra):.2f} s ({max(before):.2f} before, {max(after):.2f} after)",
-            extra <= 2 and len(after) >= SECONDS_AFTER // 2,
-        ),
-        Goal(
-            f"CPU of operators in the {SECONDS_AFTER} s from the leap on, beyond the {SECONDS_BEFORE} s before",
-            "≤ 5 s",
-            f"{disturbed - calm:.1f} s ({calm:.1f} before, {disturbed:.1f} after)",
-            disturbed - calm <= 5,
-        ),
+    delay = Goal(
+        "an unrelated query beside a leap of 56 years, slide 1 s: longest delay beyond the longest before",
+        "≤ 2 s",
+        f"{max(0.0, extra):.2f} s ({max(before):.2f} before, {max(after):.2f} after)",
+        extra <= 2 and len(after) >= SECONDS_AFTER // 2,
+    )
+    work = Goal(
+        f"CPU of operators in the {SECONDS_AFTER} s from the leap on, beyond the {SECONDS_BEFORE} s before",
+        "≤ 5 s",
+        f"{disturbed - calm:.1f} s ({calm:.1f} before, {disturbed:.1f} after)",
+        disturbed - calm <= 5,
+    )
+    figures = [
+        Figure(delay, "a leap: an unrelated\nquery's extra delay", extra / 2),
+        Figure(work, "a leap: operators'\nextra CPU", (disturbed - calm) / 5),
     ]
+    return figures, delays
 
 
-def run_two_rows() -> list[Goal]:
+def run_two_rows() -> list[Figure]:
     """`stairwise run` over the two rows."""
     say("run over two rows")
     took = []
@@ -114,10 +120,11 @@ def run_two_rows() -> list[Goal]:
             took.append(time.monotonic() - begun)
             assert len(lines) == 2, lines
     median = statistics.median(took)
-    return [Goal("run over a row in seconds and one in milliseconds, GROUP BY", "< 2 s", f"{median:.2f} s", median < 2)]
+    goal = Goal("run over a row in seconds and one in milliseconds, GROUP BY", "< 2 s", f"{median:.2f} s", median < 2)
+    return [Figure(goal, "run over a leap", median / 2)]
 
 
-def drop(bench: Bench) -> list[Goal]:
+def drop(bench: Bench) -> list[Figure]:
     """From DROP QUERY until its subscriber is told, while another signature has millions of rows before it."""
     say("drops beside a catch-up")
     client = bench.client
@@ -154,18 +161,17 @@ def drop(bench: Bench) -> list[Goal]:
         client.execute(f"DROP QUERY light_{number}")
         watching[number].join(120)
         took.append(ended.get(number, begun + 120) - begun)
-    return [
-        Goal(
-            f"a drop takes effect while another signature catches up on {ROWS:,} rows",
-            "< 5 s",
-            f"{max(took):.1f} s at the most ({', '.join(f'{t:.1f}' for t in took)};"
-            f" the other was behind by {', '.join(f'{b // 1000:,}' for b in behind)} s of event time)",
-            max(took) < 5,
-        )
-    ]
+    goal = Goal(
+        f"a drop takes effect while another signature catches up on {ROWS:,} rows",
+        "< 5 s",
+        f"{max(took):.1f} s at the most ({', '.join(f'{t:.1f}' for t in took)};"
+        f" the other was behind by {', '.join(f'{b // 1000:,}' for b in behind)} s of event time)",
+        max(took) < 5,
+    )
+    return [Figure(goal, "a drop beside\na catch-up", max(took) / 5)]
 
 
-def starts() -> list[Goal]:
+def starts() -> list[Figure]:
     """How long `up` takes with few and with many marks of an idle partition in a stream, turn by turn."""
     took: dict[int, list[float]] = {few: [] for few in MARKS}
     with ExitStack() as stack:
@@ -183,14 +189,13 @@ def starts() -> list[Goal]:
                 subprocess.run([*STAIRWISE, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
     few, many = (statistics.median(took[marks]) for marks in MARKS)
     spread = "; ".join(f"{marks:,}: {', '.join(f'{t:.1f}' for t in took[marks])} s" for marks in MARKS)
-    return [
-        Goal(
-            f"a start after {MARKS[1]:,} idle marks, beside one after {MARKS[0]:,}",
-            "≤ 1.2 ×",
-            f"{many / few:.2f} × ({spread})",
-            many / few <= 1.2,
-        )
-    ]
+    goal = Goal(
+        f"a start after {MARKS[1]:,} idle marks, beside one after {MARKS[0]:,}",
+        "≤ 1.2 ×",
+        f"{many / few:.2f} × ({spread})",
+        many / few <= 1.2,
+    )
+    return [Figure(goal, "a start after\nmany idle marks", many / few / 1.2)]
 
 
 def _idle(directory: Path, marks: int) -> None:
@@ -275,23 +280,27 @@ def _wait(condition: Callable[[], bool], within: float, what: str) -> None:
         time.sleep(0.1)
 
 
-def _told(goals: list[Goal]) -> list[Goal]:
-    for goal in goals:
-        say("  " + "  ".join(goal.row))
-    return goals
+def _told(figures: list[Figure]) -> list[Figure]:
+    for figure in figures:
+        say("  " + "  ".join(figure.goal.row))
+    return figures
 
 
 def main() -> int:
     end_in_order()
-    goals = _told(run_two_rows())
+    figures = _told(run_two_rows())
     with directory_of_system() as directory, system(directory) as bench:
-        goals += _told(leap(bench))
-        goals += _told(drop(bench))
-    goals += _told(starts())
+        of_leap, delays = leap(bench)
+        figures += _told(of_leap)
+        figures += _told(drop(bench))
+    figures += _told(starts())
+    plot(figures, delays)
     text = (
         "A stretch of report times at which nothing changes is one report, a run, in operators, on the results topic "
-        "and in `run`; and what a signature has to do is cut into parts, so that no other one waits for all of it."
+        "and in `run`; and what a signature has to do is cut into parts, so that no other one waits for all of it.\n\n"
+        "![shares of the goals; delays around a leap](plots/time.svg)"
     )
+    goals = [figure.goal for figure in figures]
     return conclude("time", "Time that leaps, and work that is carried over", text, goals)
 
 

@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from services.operators.parcel import Parcel
 from services.operators.shard import Shard
-from services.operators.stage1 import Message, parcels_of
-from stairwise.operators.store import MemoryStore
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, encode_rows
-from stairwise.platform.plans import PlanReader
-from stairwise.platform.reports import encode_report
-from stairwise.platform.schemas import stream_to_proto
+from services.operators.stage1 import SequencedMessage, parcels_of
+from stairwise.platform import kafka
 from stairwise.schema import DAWN, Column, Instant, Stream, Type
+from stairwise.state.store import MemoryStore
 from stairwise.v1 import plans_pb2
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, encode_rows
+from stairwise.wire.plans import PlanReader
+from stairwise.wire.reports import encode_report
+from stairwise.wire.schemas import stream_to_proto
 
 SHARDS = 2
 SECOND = 1_000
@@ -78,7 +79,7 @@ class Source:
             self._version, self._sequence, len(times), watermark, self._watermark, times[0], times[-1]
         )
         self._sequence, self._watermark = self._sequence + len(times), watermark
-        message = Message(topics.sequenced(self._stream), 0, headers.sequence, encode_rows(rows), headers)
+        message = SequencedMessage(topics.sequenced(self._stream), 0, headers.sequence, encode_rows(rows), headers)
         for number, parcel in parcels_of([message], self._plans.log, SHARDS):
             self._shards[number].take(Parcel.decode(parcel.encode()), self._plans.log)
             self._publish(self._shards[number])

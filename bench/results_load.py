@@ -1,6 +1,6 @@
 """The subscribers of the benchmark of results: a process of its own, so that the service's CPU time is its alone.
 
-    python -m tests.bench.results_load ADDRESS REPORTS CHANNELS < names of queries
+    python -m bench.results_load ADDRESS REPORTS CHANNELS < names of queries
 
 Says ``ready`` when all are subscribed, and at the end, in JSON, how many reports came and after how long each. A row
 tells when it was written: its column ``s`` is the clock in microseconds.

@@ -1,6 +1,6 @@
 """Operators in a process of its own, over a backlog or over what comes.
 
-    python -m tests.bench.spark_ours BROKERS DIRECTORY MESSAGES MESSAGES_PER_BATCH [SECONDS]
+    python -m bench.spark_ours BROKERS DIRECTORY MESSAGES MESSAGES_PER_BATCH [SECONDS]
 
 Prints as JSON how each micro-batch went, messages taken and milliseconds; with SECONDS, for which it then runs, the
 milliseconds of each phase of a micro-batch, on average.

@@ -3,7 +3,7 @@
     cold       start ────────▶ session ─▶ first micro-batch
     recovery   start ────────▶ session ─▶ state from the checkpoint ─▶ first micro-batch
 
-    python -m tests.bench.spark_recovery BROKERS DIRECTORY    operators, until it is killed; tells of every micro-batch
+    python -m bench.spark_recovery BROKERS DIRECTORY    operators, until it is killed; tells of every micro-batch
 
 The state is that of a window which lies an hour back: every slice is kept and no report shows it yet.
 """
@@ -25,14 +25,15 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
+from bench.spark_backlog import START
 from services.operators import pipeline
 from services.operators.segments import stored_bytes
 from services.windows.registry import Registry
-from stairwise.platform import kafka, topics
-from stairwise.platform.batches import BatchHeaders, pack_rows
+from stairwise.platform import kafka
 from stairwise.platform.config import Settings
 from stairwise.schema import DAWN, Stream
-from tests.bench.spark_backlog import START
+from stairwise.wire import topics
+from stairwise.wire.batches import BatchHeaders, pack_rows
 
 KEYS = 16_384
 KEY_BYTES = 50
@@ -87,7 +88,7 @@ class Source:
 @contextmanager
 def operators(brokers: str, directory: Path) -> Iterator[Iterator[dict[str, int]]]:
     """A process of its own; gives its micro-batches, and is killed with all that it has started."""
-    command = [sys.executable, "-m", "tests.bench.spark_recovery", brokers, str(directory)]
+    command = [sys.executable, "-m", "bench.spark_recovery", brokers, str(directory)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
     )
