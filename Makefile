@@ -15,7 +15,7 @@ export HYPOTHESIS_PROFILE ?= default
 unexport PYTHONDONTWRITEBYTECODE # processes come and go by the hundred: none compiles what another one has
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-beside test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers check format bench protos lock clean
+.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-readers test-without-jvm test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers check format bench protos lock clean
 
 help: ## this help
 	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
@@ -77,27 +77,30 @@ $(TOOLS)/.fetched: deploy/fetch-prometheus
 demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS=N: end after N reports)
 	@$(BIN)/stairwise demo
 
-# Tests that start brokers and systems come one after the other and often wait. Beside them, in what they leave of the
-# cores, run those without the JVM, and then those of results, lookups, publishing and starts, which need no Spark; they
-# say at their end how it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
-test: setup tracing tools ## every test but the long ones, from nothing (about 15 minutes on 2 cores)
-	@$(MAKE) --no-print-directory --jobs=2 test-with-jvm test-beside
+# Tests that start brokers and systems come one after the other and often wait. Beside them run those of results,
+# lookups, publishing and starts, which need no Spark, and, in what both leave of the cores, those without the JVM. The
+# latter two say at their end how it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
+test: setup tracing tools ## every test but the long ones, from nothing (about 17 minutes on 2 cores)
+	@$(MAKE) --no-print-directory --jobs=3 test-with-jvm test-readers test-without-jvm
 
 test-with-jvm:
 	@$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_READERS)) $(ARGS) || [ $$? -eq 5 ]
 
-test-beside:
-	@said=$$(mktemp); trap "rm $$said" EXIT; code=0; \
-	  nice -n 19 $(BIN)/pytest -n 1 -m "$(WITHOUT_JVM)" $(ARGS) > $$said 2>&1 || code=$$?; \
-	  cat $$said; [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; \
-	  $(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_THE_REST)) $(ARGS) > $$said 2>&1 || code=$$?; \
-	  cat $$said; [ $$code -eq 0 ] || [ $$code -eq 5 ]
+test-readers:
+	@$(call say_at_the_end,$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_THE_REST)) $(ARGS))
+
+test-without-jvm:
+	@$(call say_at_the_end,nice -n 19 $(BIN)/pytest -n 1 -m "$(WITHOUT_JVM)" $(ARGS))
+
+define say_at_the_end
+said=$$(mktemp); trap "rm $$said" EXIT; code=0; $(1) > $$said 2>&1 || code=$$?; cat $$said; [ $$code -eq 0 ] || [ $$code -eq 5 ]
+endef
 
 test-fast: $(STAMPS)/python $(STAMPS)/protos ## tests without the JVM (under a minute)
 	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n logical -m "not jvm and not long" tests/unit tests/property $(ARGS)
 
 test-long: setup tracing tools ## the full counts that test is too short for: prints kills, lost, repeated, wrong
-	@HYPOTHESIS_PROFILE=long $(MAKE) --no-print-directory --jobs=2 test-with-jvm test-beside \
+	@HYPOTHESIS_PROFILE=long $(MAKE) --no-print-directory --jobs=3 test-with-jvm test-readers test-without-jvm \
 	  WITH_JVM="jvm and long" WITHOUT_JVM="not jvm and not cluster" ARGS="--timeout 7200 $(ARGS)"
 
 test-chart: $(STAMPS)/python $(STAMPS)/protos tools ## the chart, its rules and dashboards, the Dockerfiles (seconds)
@@ -139,7 +142,7 @@ check: lint typecheck layers test-fast ## lint, types, layers, fast tests
 bench: bench-local bench-sharing bench-operators bench-ingest bench-spark bench-results bench-system bench-lookups bench-time ## every benchmark
 
 bench-%: setup ## one benchmark: make bench-local
-	@$(BIN)/python -m tests.bench.$*
+	@$(BIN)/python -m bench.$*
 
 lock: $(STAMPS)/python ## resolve the dependencies again
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --no-emit-index-url \
