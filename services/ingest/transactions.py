@@ -28,6 +28,10 @@ OVERDUE = 45.0
 """After how long a commit that has not even failed is given up, and the process with it: where a broker goes away in
 the middle of a step, the client's own timeouts may not hold."""
 
+UNDELIVERED_MS = 5_000
+"""How long a message may wait for its broker. Well below the broker's own patience with a transaction (10 s): there it
+would fence this process, which ends it, where a message that waits for a deleted topic only sets its stream aside."""
+
 MAX_WAITING_KB = 32 << 10
 """How much may wait to be sent: who produces faster than Kafka takes it waits, instead of filling the memory."""
 
@@ -59,6 +63,7 @@ class Transactions:
             linger_ms=LINGER_MS,
             batch_size=BATCH_BYTES,
             retry_backoff_ms=RETRY_MS,
+            message_timeout_ms=UNDELIVERED_MS,
             compression_type="none",  # batches are packed, and the topics of rejects see to it themselves
             delivery_report_only_error=True,
         )
