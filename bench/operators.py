@@ -23,8 +23,8 @@ from bench.report import PLOTS, Goal, conclude
 from stairwise.algebra.query import Query
 from stairwise.cql.script import Catalogue
 from stairwise.distinct.expansion import DistinctExpansion
-from stairwise.distinct.operator import SharedDistinct
-from stairwise.join.operator import SharedJoin
+from stairwise.distinct.operator import Appearances, SharedDistinct
+from stairwise.join.operator import JoinBlock, SharedJoin
 from stairwise.plan.parts import operator_for
 from stairwise.plan.shared import SharedOperator, shared_expansion, shared_operator, shared_signature
 from stairwise.reports.contract import Batch
@@ -104,13 +104,20 @@ def measure(load: Load) -> Measured:
         begin = time.process_time()
         for batch in batches:
             operator.insert(batch)
-        made = sum(report.rows.num_rows for report in operator.advance(batches[0].highest - 1))
+        made = sum(map(new_rows, operator.advance(batches[0].highest - 1)))
         spent = time.process_time() - begin
         if seen >= load.warm_up:
             cpu, rows, published = cpu + spent, rows + BATCH * len(batches), published + made
         seen += BATCH * len(batches)
     assert isinstance(operator, SharedDistinct | SharedJoin)
     return Measured(rows / cpu, operator.nbytes, published / rows)
+
+
+def new_rows(block: Appearances | JoinBlock) -> int:
+    """How many rows of a block were not in those before."""
+    if isinstance(block, Appearances):
+        return len(block.time) - block.fresh
+    return sum(len(found.times[0]) for found in block.found)
 
 
 def compare(*loads: Load) -> list[Measured]:
