@@ -12,6 +12,6 @@ from hypothesis import HealthCheck, settings
 
 _PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("quick", max_examples=5, deadline=None, suppress_health_check=_PATIENT)
-settings.register_profile("default", max_examples=40, deadline=None, suppress_health_check=_PATIENT)
+settings.register_profile("default", max_examples=25, deadline=None, suppress_health_check=_PATIENT)
 settings.register_profile("long", max_examples=1000, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
