@@ -391,6 +391,7 @@ class Shard:
                 shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
                 course.contexts = [c for c in course.contexts if c.lowest > report.time]
                 said = replace(headers, time=report.time, ordinal=report.ordinal, until=report.until)
+                said = replace(said, keyframe=report.keyframe)
                 yield ShardReport(said, report, shown)
             way.passed(leg, limit)
             if way.reported < limit and budget.is_spent and way.rows < MOST_ROWS:
