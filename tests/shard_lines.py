@@ -26,7 +26,7 @@ from stairwise.reports.blocks import block_of as alone
 from stairwise.reports.contract import Life, Report
 from stairwise.reports.expansion import Expansion
 from stairwise.reports.lines import line_dicts
-from stairwise.reports.standing_answer import Standing, standing_of, tells_ends, without_last
+from stairwise.reports.standing_answer import KeptAnswer, standing_of, tells_ends, without_last
 from stairwise.schema import DAWN, DUSK, Stream
 from stairwise.state.pages import empty
 from stairwise.state.store import MemoryStore, Store
@@ -173,7 +173,7 @@ def _note(said: Said, shard: int, out: ShardReport) -> None:
 
 def whole_reports(registered: Registered, reports: Iterable[Report]) -> Iterator[Report]:
     """Whole answers, where a shard has said what moved; a keyframe says what has come about."""
-    standing: Standing | None = None
+    standing: KeptAnswer | None = None
     for report in reports:
         if report.keyframe is None:
             yield report

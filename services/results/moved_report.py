@@ -20,7 +20,7 @@ from services.results.feed import Feed
 from stairwise.algebra.query import Query
 from stairwise.errors import GoneError
 from stairwise.reports.contract import Position, Report
-from stairwise.reports.standing_answer import Standing, standing_of, tells_ends, without_last
+from stairwise.reports.standing_answer import KeptAnswer, standing_of, tells_ends, without_last
 from stairwise.schema import DAWN
 from stairwise.wire.reports import Mark, decode_report
 
@@ -57,10 +57,10 @@ class MovedReport(Released):
         found = await self.feed.last_before((self.keyframe[0], self.keyframe[1] + 1))
         return found is not None and found.end >= self.keyframe
 
-    async def standing(self, query: Query) -> Standing:
+    async def standing(self, query: Query) -> KeptAnswer:
         """What stands after it."""
         assert self.feed is not None
-        standing: Standing | None = None
+        standing: KeptAnswer | None = None
         async for released in self.feed.reports(self.keyframe, before=False, patience=0.0):
             if released is None or released.position > self.position:
                 standing = None
@@ -92,7 +92,7 @@ def moved(released: Released, feed: Feed) -> Released:
     return MovedReport(*told, feed=feed)
 
 
-def stood_before(query: Query, keyframe: MovedReport) -> Standing:
+def stood_before(query: Query, keyframe: MovedReport) -> KeptAnswer:
     before = keyframe.said.before
     assert before is not None
     standing = standing_of(query, ends_are_known=tells_ends(before))

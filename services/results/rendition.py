@@ -32,7 +32,7 @@ from stairwise.platform import telemetry
 from stairwise.reports.contract import Position
 from stairwise.reports.emission import Emission
 from stairwise.reports.expansion import Expansion
-from stairwise.reports.standing_answer import Standing, StandingRows, entering, tells_ends, without_last
+from stairwise.reports.standing_answer import KeptAnswer, StandingRows, entering, tells_ends, without_last
 from stairwise.schema import DAWN
 from stairwise.v1 import results_pb2 as pb
 from stairwise.wire.plans import Registered
@@ -115,7 +115,7 @@ class Rendition:
         self._expansion = Expansion(registered.query)
         self._last: Position | None = None
         """The report that the expansion has seen last."""
-        self._standings: OrderedDict[Position, Standing] = OrderedDict()
+        self._standings: OrderedDict[Position, KeptAnswer] = OrderedDict()
         """What stands after the last reports that subscribers of this kind have come to, where rows tell their ends."""
         self._rendering = asyncio.Lock()
         self._is_shared = not compares_by_level(registered.query)
@@ -164,7 +164,7 @@ class Rendition:
             return self._render(released, base, start, stood)
         return await asyncio.to_thread(self._render, released, base, start, stood)
 
-    async def _stood(self, released: MovedReport, base: Released | None, start: Cursor) -> Standing | None:
+    async def _stood(self, released: MovedReport, base: Released | None, start: Cursor) -> KeptAnswer | None:
         """What it takes to show a report that says what moved: what stands after it where it is shown whole, what stood
         before it where rows tell their ends and someone has to be told who leaves."""
         if start.snapshot or base is None:
@@ -178,7 +178,7 @@ class Rendition:
         return stood_before(self.registered.query, released)  # the first one that does not hold a whole answer
 
     def _render(
-        self, released: Released, base: Released | None, start: Cursor, stood: Standing | None
+        self, released: Released, base: Released | None, start: Cursor, stood: KeptAnswer | None
     ) -> tuple[Sending, ...] | _Huge:
         if isinstance(released, MovedReport):
             emission = self._moved(released, stood, whole=start.snapshot or base is None)
@@ -198,7 +198,7 @@ class Rendition:
         sendings = self._sendings(released, emission, within)
         return tuple(sendings) if emission.rows.nbytes < HUGE else _Huge(emission.rows.nbytes, sendings)
 
-    def _moved(self, released: MovedReport, stood: Standing | None, *, whole: bool) -> Emission:
+    def _moved(self, released: MovedReport, stood: KeptAnswer | None, *, whole: bool) -> Emission:
         """The lines of a report that says what moved. What stood before stands after it then."""
         time, ordinal = released.position
         moves = released.moves

@@ -27,7 +27,7 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.reports.contract import Position, Report
 from stairwise.reports.emission import Emissions
-from stairwise.reports.standing_answer import DIFF, UNTIL, Standing
+from stairwise.reports.standing_answer import DIFF, UNTIL, KeptAnswer
 from stairwise.schema import DAWN, Duration
 from stairwise.state.store import Store
 
@@ -68,7 +68,7 @@ class QueryReports:
         self,
         name: str,
         expansion: BlockExpansion,
-        standing: Standing | None,
+        standing: KeptAnswer | None,
         history: MomentBlock | None,
         store: Store,
     ) -> None:

@@ -41,7 +41,7 @@ _MANY = 4096
 """So many changes wait to be taken in together, and up to so many rows are not looked through for those that went."""
 
 
-class Standing(Protocol):
+class KeptAnswer(Protocol):
     def __len__(self) -> int:
         """How many rows stand."""
 
@@ -149,7 +149,7 @@ class StandingAnswer:
         self._copies[numbers], self._at[numbers] = copies, np.arange(len(there))
 
 
-def standing_of(query: Query, *, ends_are_known: bool) -> Standing:
+def standing_of(query: Query, *, ends_are_known: bool) -> KeptAnswer:
     """What stands of a query's reports, of which nothing has come yet."""
     schema, relation = report_schema(query), query.relation
     if ends_are_known:

@@ -82,6 +82,12 @@ class ReportHeaders:
         """The position of the last report that it stands for."""
         return self.position if self.until is None else (self.until, 0)
 
+    def of(self, report: Report) -> ReportHeaders:
+        """The headers of one of the reports that these are for; a shard may make thousands at a time."""
+        whole = self.signature, self.shard, self.shards
+        told = self.mark, self.horizon, self.version, self.size
+        return ReportHeaders(*whole, report.time, report.ordinal, *told, report.until, report.keyframe)
+
     def key(self) -> bytes:
         return f"{self.signature}/{self.shard}".encode()
 

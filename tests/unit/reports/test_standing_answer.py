@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stairwise.reports import standing_answer
-from stairwise.reports.standing_answer import DIFF, UNTIL, Standing, StandingAnswer, StandingRows, without_last
+from stairwise.reports.standing_answer import DIFF, UNTIL, KeptAnswer, StandingAnswer, StandingRows, without_last
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64())])
 Change = tuple[int, int, str | None, int]
@@ -21,7 +21,7 @@ def moves(lines: Sequence[Change], last: pa.Field) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA.append(last))
 
 
-def stood(answer: Standing, times: Sequence[int], *lines: Change) -> list[list[tuple[str | None, int]]]:
+def stood(answer: KeptAnswer, times: Sequence[int], *lines: Change) -> list[list[tuple[str | None, int]]]:
     """The rows after each report, in order."""
     found = []
     for time in times:
