@@ -84,9 +84,18 @@ class ReportHeaders:
 
     def of(self, report: Report) -> ReportHeaders:
         """The headers of one of the reports that these are for; a shard may make thousands at a time."""
-        whole = self.signature, self.shard, self.shards
-        told = self.mark, self.horizon, self.version, self.size
-        return ReportHeaders(*whole, report.time, report.ordinal, *told, report.until, report.keyframe)
+        return ReportHeaders(
+            signature=self.signature,
+            shard=self.shard,
+            shards=self.shards,
+            time=report.time,
+            ordinal=report.ordinal,
+            mark=self.mark,
+            horizon=self.horizon,
+            version=self.version,
+            until=report.until,
+            keyframe=report.keyframe,
+        )
 
     def key(self) -> bytes:
         return f"{self.signature}/{self.shard}".encode()
