@@ -139,7 +139,7 @@ layers: $(STAMPS)/python $(STAMPS)/protos ## who may import whom
 
 check: lint typecheck layers test-fast ## lint, types, layers, fast tests
 
-bench: bench-local bench-sharing bench-operators bench-ingest bench-spark bench-results bench-system bench-lookups bench-time ## every benchmark
+bench: bench-local bench-sharing bench-operators bench-changes bench-ingest bench-spark bench-results bench-system bench-lookups bench-time ## every benchmark
 
 bench-%: setup ## one benchmark: make bench-local
 	@$(BIN)/python -m bench.$*

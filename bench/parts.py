@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.report import PLOTS, Goal
+from bench.report import HEAD, PLOTS, Goal, as_text
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,20 @@ def run(parts: Mapping[str, Callable[[], Part]]) -> list[Part]:
         print(f"       {time.monotonic() - begin:.0f} s so far", file=sys.stderr, flush=True)
         done.append(part)
     return done
+
+
+def some(all_: Mapping[str, Callable[[], Part]], names: Sequence[str]) -> int:
+    """Some parts only: prints what they give, and gives the exit code."""
+    unknown = [name for name in names if name not in all_]
+    if unknown:
+        print(f"no part {', '.join(unknown)}; there are {', '.join(all_)}", file=sys.stderr)
+        return 2
+    done = run({name: all_[name] for name in names})
+    for part in done:
+        print("\n\n".join(part.tables))
+    goals = [goal for part in done for goal in part.goals]
+    print(as_text([HEAD, *(goal.row for goal in goals)]))
+    return 0 if all(goal.is_met for goal in goals) else 1
 
 
 def table(sentence: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -11,13 +11,13 @@ measures some parts only and prints what they give.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
 from bench import parts, seed_levels, seed_windows, sharing_curves, sharing_goals
 from bench.parts import Part
-from bench.report import HEAD, as_text, conclude
+from bench.report import conclude
 
 CURVES = {
     "core": sharing_goals.core,
@@ -53,19 +53,6 @@ def publish(done: Mapping[str, Part]) -> int:
     return conclude("sharing", "Shared aggregation", text, [goal for part in done.values() for goal in part.goals])
 
 
-def some(names: Sequence[str]) -> int:
-    unknown = [name for name in names if name not in ALL]
-    if unknown:
-        print(f"no part {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)
-        return 2
-    done = parts.run({name: ALL[name] for name in names})
-    for part in done:
-        print("\n\n".join(part.tables))
-    goals = [goal for part in done for goal in part.goals]
-    print(as_text([HEAD, *(goal.row for goal in goals)]))
-    return 0 if all(goal.is_met for goal in goals) else 1
-
-
 if __name__ == "__main__":
     pa.array([1])  # the first array imports pandas where it is installed: start-up, not running
-    sys.exit(some(sys.argv[1:]) if sys.argv[1:] else everything())
+    sys.exit(parts.some(ALL, sys.argv[1:]) if sys.argv[1:] else everything())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,9 +26,10 @@ from stairwise.reports.blocks import block_of as alone
 from stairwise.reports.contract import Life, Report
 from stairwise.reports.expansion import Expansion
 from stairwise.reports.lines import line_dicts
+from stairwise.reports.standing_answer import KeptAnswer, standing_of, tells_ends, without_last
 from stairwise.schema import DAWN, DUSK, Stream
-from stairwise.state.pages import empty, from_page, to_page
-from stairwise.state.store import MemoryStore
+from stairwise.state.pages import empty
+from stairwise.state.store import MemoryStore, Store
 from stairwise.streams.partition import partition_of, split
 from stairwise.streams.rows import RowDecoder
 from stairwise.streams.sequence import Position, sequence
@@ -35,7 +37,7 @@ from stairwise.windows.schedule import grid_blocks, report_grids
 from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders, encode_rows
 from stairwise.wire.plans import PlanLog, Registered
-from stairwise.wire.reports import LifeRecord
+from stairwise.wire.reports import LifeRecord, decode_report, encode_report
 from tests.plans import plan_log
 
 Line = dict[str, Any]
@@ -64,6 +66,21 @@ def place_in(partitions: int) -> Any:
         return partition_of(None if key is None else str(key), partitions)
 
     return place
+
+
+def written(plans: PlanLog, messages: Rows, chance: random.Random, store: Store) -> Iterator[list[ShardReport]]:
+    """What one shard writes in each of its micro-batches, each begun from its store."""
+    queues = [queue for stream in plans.newest.streams.values() for queue in _written(stream, messages, chance, plans)]
+    left = list(_interleaved(queues, chance))
+    while left:
+        count = chance.randint(1, 5)
+        taken, left = left[:count], left[count:]
+        shard = Shard(0, 1, store)
+        for together in runs(taken):
+            for _, parcel in parcels_of(together, plans, 1):
+                shard.take(Parcel.decode(parcel.encode()), plans)
+        yield list(shard.advance(plans))
+        shard.flush()
 
 
 # ── what ingest writes ──────────────────────────────────────────────────────────────────────────────────────────
@@ -151,13 +168,34 @@ def _note(said: Said, shard: int, out: ShardReport) -> None:
     reports = said.setdefault((out.headers.signature, shard), [])
     last = (reports[-1].time, reports[-1].ordinal) if reports else (DAWN, -1)
     assert last < (report.time, report.ordinal), "a report is made once"
-    rows = from_page(to_page(report.rows))
-    reports.append(Report(report.signature, report.time, rows, report.ordinal, out.headers.until))
+    reports.append(replace(decode_report(out.headers, encode_report(report)), until=out.headers.until))
+
+
+def whole_reports(registered: Registered, reports: Iterable[Report]) -> Iterator[Report]:
+    """Whole answers, where a shard has said what moved; a keyframe says what has come about."""
+    standing: KeptAnswer | None = None
+    for report in reports:
+        if report.keyframe is None:
+            yield report
+            continue
+        if standing is None:
+            standing = standing_of(registered.query, ends_are_known=tells_ends(report.rows))
+        if report.before is not None:
+            assert sorted_rows(standing.rows()) == sorted_rows(report.before), "a keyframe is what stood"
+        standing.take(report.time, report.rows)
+        rows = standing.rows()
+        assert rows.num_rows == len(standing)
+        yield Report(report.signature, report.time, without_last(rows), report.ordinal, report.until)
+
+
+def sorted_rows(rows: pa.RecordBatch) -> list[str]:
+    return sorted(map(repr, zip(*(column.to_pylist() for column in rows.columns), strict=True)))
 
 
 def query_lines(registered: Registered, said: Said, lives: Mapping[str, LifeRecord]) -> Iterator[Line]:
     """What a subscriber of a query sees."""
-    own = [reports for (signature, _), reports in said.items() if signature == registered.signature]
+    told = [reports for (signature, _), reports in said.items() if signature == registered.signature]
+    own = [list(whole_reports(registered, reports)) for reports in told]
     moments = {(report.time, report.ordinal) for reports in own for report in reports}
     if registered.query.emit is Emit.RSTREAM:
         moments |= {(time, 0) for reports in own for report in reports for time in _held(registered, report)}

@@ -388,10 +388,11 @@ class Shard:
         reach, way = evaluation.reach(), course.way
         for leg in way.parts(evaluation.operator, reach, limit):
             for report in reports_and_runs(evaluation.operator, evaluation.advance, leg):
-                shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
-                course.contexts = [c for c in course.contexts if c.lowest > report.time]
-                said = replace(headers, time=report.time, ordinal=report.ordinal, until=report.until)
-                yield ShardReport(said, report, shown)
+                shown: list[str] = []
+                if course.contexts:
+                    shown = [c.traceparent for c in course.contexts if c.lowest <= report.time]
+                    course.contexts = [c for c in course.contexts if c.lowest > report.time]
+                yield ShardReport(headers.of(report), report, shown)
             way.passed(leg, limit)
             if way.reported < limit and budget.is_spent and way.rows < MOST_ROWS:
                 self._behind[signature] = None

@@ -27,6 +27,7 @@ from services.operators.spark_worker import begin, plans_upto, settle
 from services.operators.stage1 import SequencedMessage, parcels_of, runs
 from stairwise.platform import telemetry
 from stairwise.platform.config import Settings
+from stairwise.reports.contract import Report
 from stairwise.wire import message_pieces, topics
 from stairwise.wire.reports import Mark, ReportHeaders, encode_report
 
@@ -60,10 +61,15 @@ class Bounds:
     piece: int
 
     def within(self, item: ShardReport) -> ShardReport:
-        """What goes out, or a mark in its place: one report that is too large must not end all queries."""
-        size = item.report.rows.nbytes if item.report is not None else 0
+        """What goes out, or a mark in its place: one report that is too large must not end all queries.
+
+        Of a keyframe that is too large only what moved is published: who reads on from before can do without the rest.
+        """
+        size = _size(item.report)
         if size <= self.report:
             return item
+        if item.report is not None and item.report.rows.nbytes <= self.report:
+            return replace(item, report=replace(item.report, before=None))
         told = telemetry.fields(signature=item.headers.signature, time=item.headers.time, bytes=size)
         log.warning("a report is larger than STAIRWISE_REPORT_BYTES: a mark is published in its place", extra=told)
         return replace(item, headers=replace(item.headers, mark=Mark.OVERSIZED), report=None)
@@ -169,7 +175,7 @@ def _frames(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[pd.Data
 
 def _records(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[dict[str, Any]]:
     for item in map(bounds.within, outgoing):
-        size = item.report.rows.nbytes if item.report is not None else 0
+        size = _size(item.report)
         headers = {name: value.decode() for name, value in replace(item.headers, size=size).encode()}
         headers[telemetry.TRACEPARENT] = _span(item)
         value = encode_report(item.report) if item.report is not None else b""
@@ -179,6 +185,13 @@ def _records(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[dict[s
             yield _record(topics.LIVES, 0, identity.encode(), life.encode())
         for piece, part in message_pieces.cut(value, bounds.piece):
             yield _record(topics.RESULTS, partition, key, part) | headers | {message_pieces.HEADER: piece.decode()}
+
+
+def _size(report: Report | None) -> int:
+    """How many bytes the rows of a report take, with what stood before."""
+    if report is None:
+        return 0
+    return int(report.rows.nbytes + (0 if report.before is None else report.before.nbytes))
 
 
 def _record(topic: str, partition: int, key: bytes, value: bytes) -> dict[str, Any]:

@@ -30,14 +30,11 @@ from services.results.piece_joiner import PieceJoiner
 from services.results.report_message import ReportMessage
 from stairwise.plan.published import PublishedBlock, block_of
 from stairwise.platform.telemetry import fields
-from stairwise.reports.contract import Report
+from stairwise.reports.contract import Position, Report
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.wire.reports import Mark, ReportHeaders, decode_report
 
 log = logging.getLogger(__name__)
-
-Position = tuple[Instant, int]
-"""The time and the ordinal of a report: its place among the reports of its signature."""
 
 IN_ORDER = frozenset({Mark.REPORT, Mark.TURN, Mark.OVERSIZED})
 """What has a place among the reports of its signature; the others end it."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from services.results.assembly import Position, just_after
+from services.results.assembly import just_after
 from stairwise.errors import StairwiseError
+from stairwise.reports.contract import Position
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
 from stairwise.wire.plans import Registered

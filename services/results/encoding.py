@@ -13,6 +13,7 @@ import pyarrow as pa
 from services.results import protobuf_rows
 from stairwise.algebra.query import Query, levels_of
 from stairwise.errors import LimitError, StairwiseError
+from stairwise.plan.published import rows_tell_ends
 from stairwise.platform.kafka import MAX_MESSAGE
 from stairwise.reports.emission import Emission
 from stairwise.reports.expansion import LEVEL
@@ -64,7 +65,8 @@ class EncodedChunk:
 def header(query: Query) -> pb.Header:
     """What the rows of a query look like, and how they are to be read."""
     described = [column_to_proto(column) for column in columns(query)]
-    return pb.Header(query=query.name, columns=described, emit=pb.Emit.Value(f"EMIT_{query.emit.value}"))
+    emit = pb.Emit.Value(f"EMIT_{query.emit.value}")
+    return pb.Header(query=query.name, columns=described, emit=emit, ends=rows_tell_ends(query))
 
 
 def columns(query: Query) -> list[Column]:
@@ -86,21 +88,25 @@ def rows(query: Query, batch: pa.RecordBatch) -> list[pb.Row]:
 def pieces(query: Query, encoding: Encoding, emission: Emission, skip: int) -> Iterator[EncodedChunk]:
     """The changes of an emission after the first ``skip``, in pieces of about ``CHUNK`` bytes."""
     batch, diff = emission.rows.slice(min(skip, emission.rows.num_rows)), emission.diff[skip:]
+    until = None if emission.until is None else emission.until[skip:]
     if batch.num_rows == 0:
         return
     if encoding is Encoding.ARROW:
         start = 0
         for part in sliced(batch, CHUNK):
-            yield EncodedChunk(_arrow_body(part, diff[start : start + part.num_rows]), part.num_rows)
+            own = slice(start, start + part.num_rows)
+            yield EncodedChunk(_arrow_body(part, diff[own], None if until is None else until[own]), part.num_rows)
             start += part.num_rows
     elif batch.num_rows <= FEW:
-        for some in _few(query, batch, diff.tolist()):
+        for some in _few(query, batch, diff, until):
             yield EncodedChunk(pb.Update(changes=some).SerializeToString(), len(some))
     else:
         types = [column.type for column in columns(query)]
         first = 0
         for block in sliced(batch, BLOCK):
-            of_block = protobuf_rows.changes(diff[first : first + block.num_rows], protobuf_rows.rows(types, block))
+            own = slice(first, first + block.num_rows)
+            ends = None if until is None else until[own]
+            of_block = protobuf_rows.changes(diff[own], protobuf_rows.rows(types, block), ends)
             changes = protobuf_rows.fields(_CHANGES_IN_UPDATE, of_block)
             for start, stop in _cuts(protobuf_rows.lengths(changes)):
                 yield EncodedChunk(protobuf_rows.content(changes.slice(start, stop - start)), stop - start)
@@ -134,16 +140,20 @@ def sendable(query: Query, message: bytes) -> bytes:
     return message
 
 
-def _arrow_body(batch: pa.RecordBatch, diff: np.ndarray) -> bytes:
+def _arrow_body(batch: pa.RecordBatch, diff: np.ndarray, until: np.ndarray | None) -> bytes:
     diffs = [] if (diff == 1).all() else diff.tolist()
-    return pb.Update(arrow=to_page(batch), diffs=diffs).SerializeToString()
+    untils = b"" if until is None else until.astype("<i8").tobytes()
+    return pb.Update(arrow=to_page(batch), diffs=diffs, untils=untils).SerializeToString()
 
 
-def _few(query: Query, batch: pa.RecordBatch, diffs: list[int]) -> Iterator[list[pb.Update.Change]]:
+def _few(
+    query: Query, batch: pa.RecordBatch, diffs: np.ndarray, until: np.ndarray | None
+) -> Iterator[list[pb.Update.Change]]:
     piece: list[pb.Update.Change] = []
     size = 0
-    for diff, row in zip(diffs, rows(query, batch), strict=True):
-        change = pb.Update.Change(diff=diff, row=row)
+    ends = [None] * len(diffs) if until is None else until.tolist()
+    for diff, row, end in zip(diffs.tolist(), rows(query, batch), ends, strict=True):
+        change = pb.Update.Change(diff=diff, row=row, until_ms=end)
         piece.append(change)
         size += change.ByteSize() + 4
         if size >= CHUNK:

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from services.results.assembly import Position, Released, just_after
+from services.results.assembly import Released, just_after
 from services.results.history import PageReader
 from services.results.journal import FIRST, Journal
+from stairwise.reports.contract import Position
 
 STEP = 64
 """How many messages the first step of a search goes back: they may be pieces of reports that are large."""

@@ -21,9 +21,10 @@ import confluent_kafka
 from confluent_kafka import TopicPartition
 
 from services.results import results_topic
-from services.results.assembly import Assembly, Position, Released
+from services.results.assembly import Assembly, Released
 from services.results.journal import FIRST
 from stairwise.platform import kafka
+from stairwise.reports.contract import Position
 from stairwise.wire import topics
 from stairwise.wire.reports import Mark
 

@@ -17,7 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from services.results.assembly import Position, Released, just_after
+from services.results.assembly import Released, just_after
+from stairwise.reports.contract import Position
 from stairwise.schema import DAWN
 from stairwise.wire.reports import Mark
 

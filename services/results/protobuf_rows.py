@@ -23,7 +23,7 @@ from stairwise.expressions.views import int64_view
 from stairwise.schema import Type
 
 _VALUE_IN_ROW = b"\x0a"
-_DIFF, _ROW_IN_CHANGE = b"\x08", b"\x12"
+_DIFF, _ROW_IN_CHANGE, _UNTIL = b"\x08", b"\x12", b"\x18"
 
 
 def rows(types: Sequence[Type], batch: pa.RecordBatch) -> pa.BinaryArray:
@@ -34,9 +34,10 @@ def rows(types: Sequence[Type], batch: pa.RecordBatch) -> pa.BinaryArray:
     return _joined(parts, batch.num_rows)
 
 
-def changes(diff: np.ndarray, of_rows: pa.BinaryArray) -> pa.BinaryArray:
+def changes(diff: np.ndarray, of_rows: pa.BinaryArray, until: np.ndarray | None) -> pa.BinaryArray:
     """Of each row, the bytes of its ``Update.Change``."""
-    return _joined([_DIFF, _varints(_zigzag(diff.astype(np.int64))), _ROW_IN_CHANGE, *_with_length(of_rows)], len(diff))
+    parts = [_DIFF, _varints(_zigzag(diff.astype(np.int64))), _ROW_IN_CHANGE, *_with_length(of_rows)]
+    return _joined(parts if until is None else [*parts, _UNTIL, _varints(_zigzag(until))], len(diff))
 
 
 def fields(tag: bytes, messages: pa.BinaryArray) -> pa.BinaryArray:

@@ -16,14 +16,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from services.results.assembly import END, IN_ORDER, Position, Released, just_after
+from services.results.assembly import END, IN_ORDER, Released, just_after
 from services.results.feed import Feed
 from services.results.followed_plans import FollowedPlans
 from services.results.query_lives import QueryLives
 from services.results.run_unroller import RunUnroller
 from stairwise.aggregation.stair import Stair
 from stairwise.plan.published import PublishedBlock, Taking, frames, taking_of
-from stairwise.reports.contract import Report
+from stairwise.reports.contract import Position, Report
 from stairwise.schema import DAWN, Instant
 from stairwise.wire.plans import Registered
 from stairwise.wire.reports import Mark

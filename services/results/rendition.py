@@ -21,15 +21,18 @@ from itertools import islice
 from opentelemetry.trace import SpanKind
 
 from services.results import encoding, protobuf_rows
-from services.results.assembly import Position, Released
+from services.results.assembly import Released
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
+from services.results.moved_report import MovedReport, stood_before
 from services.results.selection import Selection
 from stairwise.algebra.query import Emit, Query, levels_of
 from stairwise.errors import LimitError
 from stairwise.platform import telemetry
+from stairwise.reports.contract import Position
 from stairwise.reports.emission import Emission
 from stairwise.reports.expansion import Expansion
+from stairwise.reports.standing_answer import KeptAnswer, StandingRows, entering, tells_ends, without_last
 from stairwise.schema import DAWN
 from stairwise.v1 import results_pb2 as pb
 from stairwise.wire.plans import Registered
@@ -39,6 +42,8 @@ KEPT_BYTES = 64 << 20
 HUGE = 16 << 20
 """Of an answer of so many bytes a few messages are made at a time, for each subscriber as it takes them."""
 AHEAD = 16
+KEPT_STANDING = 2
+"""After how many reports what stands is remembered: for the slowest and the quickest of its subscribers, say."""
 HUGE_IN_ALL = 1 << 30
 """How many bytes the answers of this size may have together, those that are being sent at a time."""
 LARGE = 64 << 10
@@ -110,6 +115,8 @@ class Rendition:
         self._expansion = Expansion(registered.query)
         self._last: Position | None = None
         """The report that the expansion has seen last."""
+        self._standings: OrderedDict[Position, KeptAnswer] = OrderedDict()
+        """What stands after the last reports that subscribers of this kind have come to, where rows tell their ends."""
         self._rendering = asyncio.Lock()
         self._is_shared = not compares_by_level(registered.query)
 
@@ -152,16 +159,36 @@ class Rendition:
                     yield sending
 
     async def _run(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...] | _Huge:
+        stood = await self._stood(released, base, start) if isinstance(released, MovedReport) else None
         if released.size < LARGE:
-            return self._render(released, base, start)
-        return await asyncio.to_thread(self._render, released, base, start)
+            return self._render(released, base, start, stood)
+        return await asyncio.to_thread(self._render, released, base, start, stood)
 
-    def _render(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...] | _Huge:
-        expansion, report = self._expansion_after(base, start), released.report()
-        whole_first = start.snapshot and not self._is_shared
-        emission = self._selection.apply(expansion.standing(report) if whole_first else expansion.expand(report))
-        if expansion is self._expansion:
-            self._last = released.position
+    async def _stood(self, released: MovedReport, base: Released | None, start: Cursor) -> KeptAnswer | None:
+        """What it takes to show a report that says what moved: what stands after it where it is shown whole, what stood
+        before it where rows tell their ends and someone has to be told who leaves."""
+        if start.snapshot or base is None:
+            return await released.standing(self.registered.query)
+        if not tells_ends(released.moves) or self._selection.lifetimes:
+            return None
+        if not start.sent and (found := self._standings.pop(base.position, None)) is not None:
+            return found
+        if isinstance(base, MovedReport):
+            return await base.standing(self.registered.query)
+        return stood_before(self.registered.query, released)  # the first one that does not hold a whole answer
+
+    def _render(
+        self, released: Released, base: Released | None, start: Cursor, stood: KeptAnswer | None
+    ) -> tuple[Sending, ...] | _Huge:
+        if isinstance(released, MovedReport):
+            emission = self._moved(released, stood, whole=start.snapshot or base is None)
+            if isinstance(stood, StandingRows) and not start.sent and not self._selection.lifetimes:
+                self._standings[released.position] = stood
+                while len(self._standings) > KEPT_STANDING:
+                    self._standings.popitem(last=False)
+        else:
+            emission = self._expanded(released, base, start)
+        emission = self._selection.apply(emission)
         within = Cursor(
             released.position,
             sent=start.sent,
@@ -170,6 +197,30 @@ class Rendition:
         )
         sendings = self._sendings(released, emission, within)
         return tuple(sendings) if emission.rows.nbytes < HUGE else _Huge(emission.rows.nbytes, sendings)
+
+    def _moved(self, released: MovedReport, stood: KeptAnswer | None, *, whole: bool) -> Emission:
+        """The lines of a report that says what moved. What stood before stands after it then."""
+        time, ordinal = released.position
+        moves = released.moves
+        if whole:
+            assert stood is not None
+            moved = entering(stood.rows())
+        elif isinstance(stood, StandingRows):
+            moved = replace(entering(moves), left=without_last(stood.leave(time)))
+            stood.take(time, moves)
+        else:
+            moved = entering(moves)
+        if self._selection.lifetimes and moved.until is not None:
+            return self._expansion.lifetimes(time, ordinal, moved)
+        return self._expansion.expand_moves(time, ordinal, moved)
+
+    def _expanded(self, released: Released, base: Released | None, start: Cursor) -> Emission:
+        expansion, report = self._expansion_after(base, start), released.report()
+        whole_first = start.snapshot and not self._is_shared
+        emission = expansion.standing(report) if whole_first else expansion.expand(report)
+        if expansion is self._expansion:
+            self._last = released.position
+        return emission
 
     def _sendings(self, released: Released, emission: Emission, within: Cursor) -> Iterator[Sending]:
         query = self.registered.query

@@ -11,14 +11,14 @@ rows are gone through one by one, as fast as their reader takes them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from services.results.assembly import Position, Released
-from services.results.feed import Feed
+from services.results.assembly import Released
 from stairwise.algebra.query import Emit, Query, inputs
+from stairwise.reports.contract import Position
 from stairwise.reports.expansion import Expansion
 from stairwise.schema import DAWN, Instant
 from stairwise.windows.schedule import Grid, first_of_each, grid_blocks, report_grids, without_covered
@@ -70,31 +70,3 @@ class RunUnroller:
 
     def _shows_rows(self, reports: list[Released]) -> bool:
         return any(Expansion(self._query).expand(report.report()).rows.num_rows for report in reports)
-
-
-class AloneFeed:
-    """The reports of a query that shares none with others: its signature's, runs taken apart."""
-
-    def __init__(self, feed: Feed, query: Query) -> None:
-        self._feed = feed
-        self._unroller = RunUnroller(query)
-
-    async def reports(
-        self, at: Position, *, before: bool, offset: int | None = None, patience: float = 3600.0
-    ) -> AsyncIterator[Released | None]:
-        """As those of a feed."""
-        async for released in self._feed.reports(at, before=before, offset=offset, patience=patience):
-            if released is None or released.until is None:
-                yield released
-                continue
-            for report in self._unroller.reports(released, at):
-                if before or report.position >= at:
-                    yield report
-
-    async def last_before(self, until: Position) -> Released | None:
-        """The last report before a position; None where none is retained."""
-        found = await self._feed.last_before(until)
-        if found is None or found.until is None:
-            return found
-        own = self._unroller.last(found, until[0] if until[1] else until[0] - 1)
-        return own if own is not None else await self.last_before(found.position)

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.results.encoding import columns
-from stairwise.algebra.query import Query
+from stairwise.algebra.query import Emit, Query
 from stairwise.errors import StairwiseError, nearest
+from stairwise.plan.published import rows_tell_ends
 from stairwise.reports.emission import Emission
 from stairwise.schema import Column, Type
 from stairwise.v1 import results_pb2 as pb
@@ -45,6 +46,8 @@ class Selection:
     matches: tuple[tuple[int, pa.Array], ...] = ()
     """The number of a column and the values that pass."""
     digest: bytes = b""
+    lifetimes: bool = False
+    """Does the subscriber let rows go by their ends, and want no change that says so?"""
 
     def apply(self, emission: Emission) -> Emission:
         if not self.matches or emission.rows.num_rows == 0:
@@ -53,11 +56,14 @@ class Selection:
         for number, values in self.matches:
             found = pc.is_in(emission.rows.column(number), value_set=values)
             passes &= found.to_numpy(zero_copy_only=False)
-        return replace(emission, diff=emission.diff[passes], rows=emission.rows.filter(pa.array(passes)))
+        until = None if emission.until is None else emission.until[passes]
+        rows = emission.rows.filter(pa.array(passes))
+        return replace(emission, diff=emission.diff[passes], rows=rows, until=until)
 
 
-def selection_of(query: Query, said: Sequence[pb.Match]) -> Selection:
-    """The filter that a request asks for."""
+def selection_of(query: Query, said: Sequence[pb.Match], *, lifetimes: bool = False) -> Selection:
+    """The filter that a request asks for, and whether it asks for lifetimes: that counts where there are some."""
+    lifetimes = lifetimes and query.emit is Emit.CHANGES and rows_tell_ends(query)
     if sum(len(match.values) for match in said) > MOST_VALUES:
         raise FilterError(f"the filter names more than {MOST_VALUES} values", hint="subscribe without, or in parts")
     known = columns(query)
@@ -72,7 +78,7 @@ def selection_of(query: Query, said: Sequence[pb.Match]) -> Selection:
         number = names.index(match.column)
         values = [_value(known[number], value) for value in match.values]
         matches.append((number, pa.array(values, known[number].type.arrow)))
-    return Selection(tuple(matches), _digest(matches))
+    return Selection(tuple(matches), _digest(matches) + (b"L" if lifetimes else b""), lifetimes)
 
 
 def _digest(matches: Sequence[tuple[int, pa.Array]]) -> bytes:

@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from services.results import metrics
+from services.results.alone_feed import AloneFeed
 from services.results.assembly import END
 from services.results.cursor import Cursor, TokenError, read_token
 from services.results.encoding import encoding_of
@@ -26,7 +27,6 @@ from services.results.journal import Journal
 from services.results.query_feed import QueryFeed
 from services.results.query_lives import QueryLives
 from services.results.rendition import Renditions, Sending
-from services.results.run_unroller import AloneFeed
 from services.results.selection import Selection, selection_of
 from services.results.snapshots import Snapshots, last_report, same_report
 from services.results.update_stream import HEARTBEAT, UpdateStream
@@ -112,12 +112,12 @@ class ResultsServicer:
             registered = await self._plans.find_version(request.query, version)
             selection = _same_filter(registered, request, cursor)
             released = await same_report(registered, self._feed(registered), cursor.position)
-            return await asyncio.to_thread(self._snapshots.page, registered, released, how, selection, cursor.sent)
+            return await self._snapshots.page(registered, released, how, selection, cursor.sent)
         registered = await self._plans.find(request.query)
         selection = selection_of(registered.query, request.filter)
         time = max(DAWN, min(DUSK, request.time_ms)) if request.HasField("time_ms") else None
         released = await last_report(registered, self._feed(registered), time)
-        return await asyncio.to_thread(self._snapshots.page, registered, released, how, selection)
+        return await self._snapshots.page(registered, released, how, selection)
 
     async def _subscribe(self, request: pb.SubscribeRequest, context: grpc.aio.ServicerContext) -> Sending | None:
         """Serve a subscription to its end; gives the message that was not taken, if it ends for that."""
@@ -170,7 +170,7 @@ class ResultsServicer:
             registered = await self._plans.find_version(request.query, version)
             return registered, cursor, _same_filter(registered, request, cursor)
         registered = await self._plans.find(request.query)
-        selection = selection_of(registered.query, request.filter)
+        selection = selection_of(registered.query, request.filter, lifetimes=request.lifetimes)
         whole_first = registered.query.emit is Emit.CHANGES
         if start == "earliest":
             return registered, Cursor(snapshot=whole_first), selection
@@ -200,7 +200,9 @@ def _same_filter(
     registered: Registered, request: pb.SubscribeRequest | pb.SnapshotRequest, cursor: Cursor
 ) -> Selection:
     """The filter of a request that goes on: it has to be the one with which the token was given."""
-    selection = selection_of(registered.query, request.filter)
+    lifetimes = isinstance(request, pb.SubscribeRequest) and request.lifetimes
+    selection = selection_of(registered.query, request.filter, lifetimes=lifetimes)
     if selection.digest != cursor.filter:
-        raise TokenError("the resume token is one of another filter", hint="send the filter with which it was given")
+        hint = "send the filter with which it was given, and ask for lifetimes if it was given with them"
+        raise TokenError("the resume token is one of another filter", hint=hint)
     return selection

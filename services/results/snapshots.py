@@ -9,22 +9,24 @@ reports that someone pages through are kept expanded.
 
 from __future__ import annotations
 
-import threading
+import asyncio
 from collections import OrderedDict
 from dataclasses import replace
 
 import pyarrow as pa
 
 from services.results import encoding, protobuf_rows
-from services.results.assembly import END, Position, Released, just_after
+from services.results.alone_feed import AloneFeed
+from services.results.assembly import END, Released, just_after
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
+from services.results.moved_report import whole_report
 from services.results.query_feed import QueryFeed
-from services.results.run_unroller import AloneFeed
 from services.results.selection import Selection
 from services.results.update_stream import oversized
 from stairwise.algebra.query import Emit
 from stairwise.errors import ConflictError, GoneError
+from stairwise.reports.contract import Position, Report
 from stairwise.reports.expansion import Expansion
 from stairwise.schema import Instant
 from stairwise.state.pages import to_page
@@ -43,44 +45,47 @@ class Snapshots:
     """Pages are made in threads, any number at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, Position, bytes], pa.RecordBatch] = OrderedDict()
 
-    def page(
+    async def page(
         self, registered: Registered, released: Released, how: Encoding, selection: Selection, sent: int = 0
     ) -> bytes:
         """A ``SnapshotResponse``, serialised: the rows of a report after the first ``sent``."""
-        query, position = registered.query, released.position
-        whole = self._rows(registered, released, selection)
-        rows = whole.slice(min(sent, whole.num_rows))
-        rows = next(encoding.sliced(rows, PAGE), rows)
-        here = Cursor(position, complete=True, offset=released.offset, filter=selection.digest)
-        following = replace(here, complete=False, sent=sent + rows.num_rows, snapshot=True)
-        answer = pb.SnapshotResponse(
-            header=encoding.header(query),
-            time_ms=position[0],
-            token=here.token(registered),
-            next=following.token(registered) if following.sent < whole.num_rows else b"",
-            arrow=to_page(rows) if how is Encoding.ARROW else b"",
-        )
-        if how is Encoding.ARROW:
-            return encoding.sendable(query, answer.SerializeToString())
-        types = [column.type for column in encoding.columns(query)]
-        written = protobuf_rows.content(protobuf_rows.fields(_ROWS_IN_SNAPSHOT, protobuf_rows.rows(types, rows)))
-        return encoding.sendable(query, answer.SerializeToString() + written)
-
-    def _rows(self, registered: Registered, released: Released, selection: Selection) -> pa.RecordBatch:
         key = registered.identity, released.position, selection.digest
-        with self._lock:
-            rows = self._kept.get(key)
-        if rows is None:
-            shown = Expansion(replace(registered.query, emit=Emit.RSTREAM)).expand(released.report())
-            rows = selection.apply(shown).rows
-            with self._lock:
-                self._kept[key] = rows
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-        return rows
+        whole = self._kept.get(key)
+        if whole is None:
+            report = await whole_report(released, registered.query)
+            whole = await asyncio.to_thread(_rows, registered, report, selection)
+            self._kept[key] = whole
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return await asyncio.to_thread(_page, registered, released, whole, how, selection, sent)
+
+
+def _rows(registered: Registered, report: Report, selection: Selection) -> pa.RecordBatch:
+    return selection.apply(Expansion(replace(registered.query, emit=Emit.RSTREAM)).expand(report)).rows
+
+
+def _page(
+    registered: Registered, released: Released, whole: pa.RecordBatch, how: Encoding, selection: Selection, sent: int
+) -> bytes:
+    query, position = registered.query, released.position
+    rows = whole.slice(min(sent, whole.num_rows))
+    rows = next(encoding.sliced(rows, PAGE), rows)
+    here = Cursor(position, complete=True, offset=released.offset, filter=selection.digest)
+    following = replace(here, complete=False, sent=sent + rows.num_rows, snapshot=True)
+    answer = pb.SnapshotResponse(
+        header=encoding.header(query),
+        time_ms=position[0],
+        token=here.token(registered),
+        next=following.token(registered) if following.sent < whole.num_rows else b"",
+        arrow=to_page(rows) if how is Encoding.ARROW else b"",
+    )
+    if how is Encoding.ARROW:
+        return encoding.sendable(query, answer.SerializeToString())
+    types = [column.type for column in encoding.columns(query)]
+    written = protobuf_rows.content(protobuf_rows.fields(_ROWS_IN_SNAPSHOT, protobuf_rows.rows(types, rows)))
+    return encoding.sendable(query, answer.SerializeToString() + written)
 
 
 async def last_report(registered: Registered, feed: AloneFeed | QueryFeed, time: Instant | None) -> Released:

@@ -10,13 +10,14 @@ import time
 from collections.abc import AsyncIterator
 
 from services.results import encoding
-from services.results.assembly import END, Position, Released
+from services.results.alone_feed import AloneFeed
+from services.results.assembly import END, Released
 from services.results.cursor import Cursor
 from services.results.query_feed import QueryFeed
 from services.results.rendition import Rendition, Sending, compares_by_level
-from services.results.run_unroller import AloneFeed
 from stairwise.algebra.query import Emit, Query, levels_of
 from stairwise.errors import GoneError, LimitError
+from stairwise.reports.contract import Position
 from stairwise.v1 import results_pb2 as pb
 from stairwise.wire.reports import Mark
 

@@ -22,8 +22,9 @@ from stairwise.client import Client, Update
 from stairwise.client import Subscription as Updates
 from stairwise.platform import kafka
 from stairwise.platform.config import Settings
-from stairwise.reports.contract import Report
+from stairwise.reports.contract import Position, Report
 from stairwise.reports.expansion import report_schema
+from stairwise.reports.standing_answer import UNTIL
 from stairwise.schema import DUSK, Column, Stream, Type
 from stairwise.system.health import Check, probe
 from stairwise.system.ports import free_ports
@@ -45,6 +46,7 @@ class Writer:
         topics.ensure(admin, {topics.RESULTS: topics.RESULTS_PARTITIONS}, topics.FOREVER)
         self._producer: Producer = kafka.producer(brokers)
         self._plans = PlanReader(brokers)
+        self._keyframes: dict[str, Position] = {}
 
     def change(self, *changes: plans_pb2.Change) -> int:
         number = self._plans.read_to_end().version + 1
@@ -91,6 +93,16 @@ class Writer:
         self._write(
             ReportHeaders(registered.signature, shard, shards, time), encode_report(report), traceparent, messages
         )
+
+    def moves(self, registered: Registered, time: int, rows: Rows) -> None:
+        """A report that says what moved: rows with their ends. The first one is a keyframe."""
+        keyframe = self._keyframes.setdefault(registered.signature, (time, 0))
+        schema = report_schema(registered.query).append(UNTIL)
+        arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(schema)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        before = batch.slice(0, 0) if keyframe == (time, 0) else None
+        report = Report(registered.signature, time, batch, keyframe=keyframe, before=before)
+        self._write(ReportHeaders(registered.signature, 0, 1, time).of(report), encode_report(report))
 
     def end(self, registered: Registered, mark: Mark = Mark.SEALED, shard: int = 0, shards: int = 1) -> None:
         self._write(ReportHeaders(registered.signature, shard, shards, DUSK, mark=mark), b"")

@@ -28,6 +28,12 @@ def service(broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
     for time in (10, 20, 30):
         writer.report(query, time, [("ACME", 1, 5), ("OTHER", 1, time)])
     writer.end(query)
+    recent = writer.query(
+        f"SELECT k AS ticker, v AS qty FROM {stream} [RANGE 20 ms SLIDE 10 ms] EMIT CHANGES", "recent"
+    )
+    for time in (10, 20, 30):
+        writer.moves(recent, time, [("ACME", time, time + 20)])
+    writer.end(recent)
     writer.flush()
     writer.close()
     with running(broker.bootstrap, tmp_path_factory.mktemp("results") / "results.log") as service:
@@ -43,6 +49,10 @@ def test_a_program_runs(service: Service, program: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    if "lifetimes" in program:
+        answers = [[10], [10, 20], [20, 30]]
+        rows = [[{"ticker": "ACME", "qty": qty} for qty in answer] for answer in answers]
+        assert done.stdout.splitlines() == [f"{time} {row}" for time, row in zip((10, 20, 30), rows, strict=True)]
 
 
 @pytest.mark.parametrize(("request_", "method"), REQUESTS)
@@ -52,5 +62,5 @@ def test_a_request_is_one(request_: str, method: str) -> None:
 
 
 def test_there_is_something_to_test() -> None:
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 5
     assert len(REQUESTS) == 3

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from services.operators import pacing
 from services.operators.shard import Shard, ShardReport
 from services.operators.stage1 import parcels_of, runs
-from services.results.assembly import END, Position
+from services.results.alone_feed import AloneFeed
+from services.results.assembly import END
 from services.results.journal import FIRST, Journal
+from services.results.moved_report import whole_report
 from services.results.query_feed import QueryFeed
 from services.results.report_message import ReportMessage
-from services.results.run_unroller import AloneFeed
 from stairwise.reports import runs as quiet
+from stairwise.reports.contract import Position
 from stairwise.reports.expansion import Expansion
 from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK
@@ -171,7 +173,7 @@ def read(feed: AloneFeed | QueryFeed, registered: Registered, at: Position = FIR
             if report is None or report.position == END:
                 break
             if report.mark is Mark.REPORT:
-                shown = expansion.expand(report.report())
+                shown = expansion.expand(await whole_report(report, registered.query))
                 found += line_dicts(registered.query.name, shown) if report.position >= at else []
         return found
 

@@ -37,6 +37,7 @@ from stairwise.wire.reports import LifeRecord
 from tests.committed import State
 from tests.oracle import OracleRow, evaluate
 from tests.plans import as_script, plan_log
+from tests.shard_lines import whole_reports
 
 PARTITIONS = 3
 DECLARED = "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts"
@@ -229,10 +230,12 @@ def lines_of(said: Said) -> dict[str, list[dict[str, object]]]:
     for registered in PLANS.registered("s", 0, len(SCRIPTS)):
         seen = lines[registered.identity] = []
         name, expansion = registered.query.name, Expansion(registered.query)
-        for key, reports in sorted(said.messages.items()):
-            signature, time, ordinal, mark = key
-            if signature != registered.signature or mark != "report":
-                continue
+        keys = [key for key in sorted(said.messages) if key[0] == registered.signature and key[3] == "report"]
+        told = [said.messages[key] for key in keys]
+        if registered.shared is None:
+            told = [[report] for report in whole_reports(registered, [only for (only,) in told])]
+        for key, reports in zip(keys, told, strict=True):
+            signature, time, ordinal, _ = key
             if registered.shared is None:
                 rows = [report.rows for report in reports]
             elif registered in PLANS.members(signature, said.versions[key]):

@@ -57,6 +57,7 @@ class Start(click.ParamType):
     metavar="[COLUMN]",
     help="Draw a column over time, a line for each group; the first that is a number if none is named.",
 )
+@click.option("--until", is_flag=True, help="Show each row once, with the time from which it is gone.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not say what the query waits for while nothing comes.")
 @connection_options
 def subscribe(
@@ -65,6 +66,7 @@ def subscribe(
     limit: int | None,
     format_: str | None,
     plot: str | None,
+    until: bool,
     quiet: bool,
     connection: Connection,
 ) -> None:
@@ -78,24 +80,26 @@ def subscribe(
     It ends when the query's streams are sealed or the query is dropped, after --limit, or on Ctrl-C. When nothing comes
     for some seconds, it says on stderr what the query waits for.
     """
-    with connected(connection) as client, client.subscribe(query, from_) as subscription:
+    with connected(connection) as client, client.subscribe(query, from_, lifetimes=until) as subscription:
         try:
             if plot is not None:
                 show_live(client, subscription, Plot(query, plot or None), limit, quiet=quiet)
             elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
                 show_live(client, subscription, LiveAnswer(query), limit, quiet=quiet)
             else:
-                print_lines(client, subscription, limit, quiet=quiet)
+                print_lines(client, subscription, limit, until=until, quiet=quiet)
         except KeyboardInterrupt:
             return
 
 
-def print_lines(client: Client, subscription: Subscription, limit: int | None, *, quiet: bool = False) -> None:
+def print_lines(
+    client: Client, subscription: Subscription, limit: int | None, *, until: bool = False, quiet: bool = False
+) -> None:
     """One JSON object per change, as everywhere; each report is flushed as it comes."""
     left = limit
     with watched(client, subscription, None if quiet else WaitingLines()) as updates:
         for update in updates:
-            lines = json_lines(update.query, update.emission())[:left]
+            lines = json_lines(update.query, update.emission(), until=until)[:left]
             sys.stdout.buffer.write(to_bytes(lines))
             sys.stdout.buffer.flush()
             if left is not None:

@@ -79,10 +79,11 @@ class AsyncClient(ClientConnection):
         *,
         where: Where | None = None,
         encoding: Encoding = "values",
+        lifetimes: bool = False,
         patience: float = 60.0,
     ) -> AsyncSubscription:
         """The query's reports as they become final: ``Client.subscribe``, for ``async for``."""
-        receiver = Receiver(query, from_, where, encoding)
+        receiver = Receiver(query, from_, where, encoding, lifetimes=lifetimes)
         return AsyncSubscription(self._results.Subscribe, self.addresses.results, receiver, patience)
 
     async def snapshot(

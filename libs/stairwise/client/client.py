@@ -69,6 +69,7 @@ class Client(ClientConnection):
         *,
         where: Where | None = None,
         encoding: Encoding = "values",
+        lifetimes: bool = False,
         patience: float = 60.0,
     ) -> Subscription:
         """The query's reports as they become final, until its streams are sealed or it is dropped.
@@ -76,8 +77,10 @@ class Client(ClientConnection):
         ``from_`` is "latest" (reports from now on), "earliest" (all that are retained), a time in
         milliseconds, or the ``token`` of an update, to go on right after it. ``where`` filters rows on the server:
         ``{"ticker": ["AB", "CD"]}``. ``encoding="arrow"`` is quicker for reports of many rows.
+        With ``lifetimes`` each row comes once, with its ``until``, and no change says that it is gone then; of a query
+        whose rows tell no end, changes come as ever.
         """
-        receiver = Receiver(query, from_, where, encoding)
+        receiver = Receiver(query, from_, where, encoding, lifetimes=lifetimes)
         return Subscription(self._results.Subscribe, self.addresses.results, receiver, patience)
 
     def snapshot(

@@ -37,10 +37,14 @@ RESUMABLE = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
 class Receiver:
     """Puts messages together to updates, and knows the request that goes on after the last of them."""
 
-    def __init__(self, query: str, from_: From, where: Where | None, encoding: Encoding) -> None:
+    def __init__(
+        self, query: str, from_: From, where: Where | None, encoding: Encoding, *, lifetimes: bool = False
+    ) -> None:
         self.request = subscribe_request(query, from_, where, encoding)
+        self.request.lifetimes = lifetimes
         self.columns: tuple[Column, ...] = ()
         self.emit = Emit.RSTREAM
+        self.ends = False
         self.end: str | None = None
         self._report = _Report()
 
@@ -55,6 +59,7 @@ class Receiver:
             case "header":
                 self.columns = tuple(column_from_proto(c) for c in response.header.columns)
                 self.emit = Emit(pb.Emit.Name(response.header.emit).removeprefix("EMIT_"))
+                self.ends = response.header.ends
             case "update":
                 self._report.add(response.update)
             case "progress":
@@ -68,7 +73,8 @@ class Receiver:
         report, self._report = self._report, _Report()
         report.trace(self.request.query, progress.time_ms)
         changes = report.changes(self.columns, self.request.encoding)
-        return Update(self.request.query, progress.time_ms, changes, token, self.columns, report.is_snapshot, horizon)
+        told = token, self.columns, report.is_snapshot, horizon, self.ends
+        return Update(self.request.query, progress.time_ms, changes, *told)
 
 
 class _Report:
@@ -84,7 +90,8 @@ class _Report:
 
     def changes(self, columns: tuple[Column, ...], encoding: int) -> list[Change] | ArrowChanges:
         if encoding == pb.ENCODING_ARROW:
-            return read_arrow([(update.arrow, update.diffs) for update in self._updates], columns)
+            untils = b"".join(update.untils for update in self._updates)
+            return read_arrow([(update.arrow, update.diffs) for update in self._updates], columns, untils)
         return [change for update in self._updates for change in read_changes(update, columns)]
 
     def trace(self, query: str, time_: int) -> None:

@@ -23,6 +23,8 @@ Row = dict[str, Cell]
 
 DIFF_COLUMN = "_diff"
 """Where a change's +1 or −1 stands in a batch or a frame, beside its time in ``_time``."""
+UNTIL_COLUMN = "_until"
+"""Behind these: until when its row stays, where that is known."""
 
 
 class Change(NamedTuple):
@@ -30,14 +32,18 @@ class Change(NamedTuple):
 
     diff: int
     row: Row
+    until: Instant | None = None
+    """The report time from which the row is gone, unless an equal one takes its place then; None where nobody can tell
+    (see ``Update.ends``)."""
 
 
 class ArrowChanges(Sequence[Change]):
     """Changes that came in columns; they become Python values when someone looks at them one by one."""
 
-    def __init__(self, diff: np.ndarray, rows: pa.RecordBatch) -> None:
+    def __init__(self, diff: np.ndarray, rows: pa.RecordBatch, until: np.ndarray | None = None) -> None:
         self.diff = diff
         self.rows = rows
+        self.until = until
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -64,9 +70,9 @@ class ArrowChanges(Sequence[Change]):
     def _listed(self) -> list[Change]:
         names = self.rows.schema.names
         values = zip(*map(_cells, self.rows.columns), strict=True)
-        return [
-            Change(d, dict(zip(names, row, strict=True))) for d, row in zip(self.diff.tolist(), values, strict=True)
-        ]
+        ends = [None] * len(self) if self.until is None else self.until.tolist()
+        found = zip(self.diff.tolist(), values, ends, strict=True)
+        return [Change(diff, dict(zip(names, row, strict=True)), until) for diff, row, until in found]
 
 
 def _cells(column: pa.Array) -> list[Any]:
@@ -88,19 +94,27 @@ class Update:
     """Is it the whole answer with which a subscription to changes begins?"""
     horizon: Instant | None = None
     """The query sees no row at or before this; None where it sees them all."""
+    ends: bool = False
+    """Is the end of a row known when it comes? Then changes say it."""
 
     def emission(self) -> Emission:
         """The same in Arrow's columns."""
         if isinstance(self.changes, ArrowChanges):
-            return Emission(self.time, 0, self.changes.diff, self.changes.rows)
+            return Emission(self.time, 0, self.changes.diff, self.changes.rows, self.changes.until)
         arrays = [pa.array([c.row[k.name] for c in self.changes], k.type.arrow) for k in self.columns]
         rows = pa.RecordBatch.from_arrays(arrays, names=[c.name for c in self.columns])
-        return Emission(self.time, 0, np.array([c.diff for c in self.changes], np.int8), rows)
+        ends = [change.until for change in self.changes]
+        until = None if not ends or None in ends else np.array(ends, np.int64)
+        return Emission(self.time, 0, np.array([c.diff for c in self.changes], np.int8), rows, until)
 
     def to_arrow(self) -> pa.RecordBatch:
-        """The changes as a record batch: ``_time``, ``_diff``, and the query's columns."""
+        """The changes as a record batch: ``_time``, ``_diff``, ``_until`` if the ends of rows are known, and the
+        query's columns."""
         emission = self.emission()
         first = {TIME_COLUMN: pa.array(emission.times), DIFF_COLUMN: pa.array(emission.diff, pa.int8())}
+        if self.ends:
+            unknown = pa.nulls(emission.rows.num_rows, pa.int64())
+            first[UNTIL_COLUMN] = unknown if emission.until is None else pa.array(emission.until)
         names = [*first, *emission.rows.schema.names]
         return pa.RecordBatch.from_arrays([*first.values(), *emission.rows.columns], names=names)
 
@@ -113,13 +127,19 @@ def read_changes(update: pb.Update, columns: Sequence[Column]) -> list[Change]:
     """The changes of a message, whose rows have these columns."""
     names = [column.name for column in columns]
     return [
-        Change(change.diff, dict(zip(names, map(read_value, change.row.values), strict=True)))
+        Change(
+            change.diff,
+            dict(zip(names, map(read_value, change.row.values), strict=True)),
+            change.until_ms if change.HasField("until_ms") else None,
+        )
         for change in update.changes
     ]
 
 
-def read_arrow(pieces: Sequence[tuple[bytes, Sequence[int]]], columns: Sequence[Column]) -> ArrowChanges:
-    """The changes of messages in Arrow: of each, the stream and the diffs, which may be left out."""
+def read_arrow(
+    pieces: Sequence[tuple[bytes, Sequence[int]]], columns: Sequence[Column], untils: bytes = b""
+) -> ArrowChanges:
+    """The changes of messages in Arrow: of each, the stream and the diffs, which may be left out; the ends of all."""
     batches = [from_page(arrow) for arrow, _ in pieces]
     diffs = [
         np.array(diff, np.int8) if len(diff) else np.ones(batch.num_rows, np.int8)
@@ -127,7 +147,8 @@ def read_arrow(pieces: Sequence[tuple[bytes, Sequence[int]]], columns: Sequence[
     ]
     if not batches:
         return ArrowChanges(np.zeros(0, np.int8), empty(pa.schema([pa.field(c.name, c.type.arrow) for c in columns])))
-    return ArrowChanges(np.concatenate(diffs), concat(batches))
+    until = np.frombuffer(untils, "<i8") if untils else None
+    return ArrowChanges(np.concatenate(diffs), concat(batches), until)
 
 
 def read_value(value: pb.Value) -> Cell:

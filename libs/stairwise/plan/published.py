@@ -3,8 +3,9 @@
     shard ── publication ──▶ report ──▶ results ── block ── reports ──▶ one query's report
                                              of all queries        as if it had been evaluated alone
 
-A published report stands for itself: it holds all that any query of its signature shows at its time. So it can be read
-by whoever begins to subscribe, goes on from a token or asks for a snapshot, without those before it.
+A published report of several queries stands for itself: it holds all that any query of its signature shows at its time.
+So it can be read by whoever begins to subscribe, goes on from a token or asks for a snapshot, without those before it.
+Those of a query by itself may hold what moved (``reports.query_reports``).
 
     aggregation     the stair: the groups at every rear
     DISTINCT        the values of the widest window that is due, in order of their last appearance: a query's are a
@@ -25,12 +26,14 @@ from stairwise.algebra.query import Query
 from stairwise.distinct.expansion import DistinctExpansion
 from stairwise.distinct.operator import APPEARANCES, Appearances, SharedDistinct, appearances_of
 from stairwise.expressions.views import Ints
+from stairwise.flow.lifetimes import rows_end_with_time
 from stairwise.join.operator import JOIN, JoinBlock, JoinPublication, SharedJoin, join_block_of
 from stairwise.join.taking import JoinTaking
 from stairwise.operators.due import Frame, frames_of
 from stairwise.operators.roster import windows_of
-from stairwise.operators.signature import DistinctSignature, JoinSignature
-from stairwise.plan.signature import PublishedSignature
+from stairwise.operators.signature import DistinctSignature, FlowSignature, JoinSignature
+from stairwise.plan.shared import shared_signature
+from stairwise.plan.signature import PublishedSignature, published_signature_of
 from stairwise.reports.blocks import Reports
 from stairwise.reports.contract import Life, Report
 
@@ -77,6 +80,12 @@ def block_of(report: Report) -> PublishedBlock:
     if APPEARANCES in says:
         return appearances_of(report)
     return join_block_of(report) if JOIN in says else stair_of(report)
+
+
+def rows_tell_ends(query: Query) -> bool:
+    """Do the published rows of a query say until when they stay?"""
+    is_alone = published_signature_of(query) is None and isinstance(shared_signature(query), FlowSignature)
+    return is_alone and rows_end_with_time(query.relation)
 
 
 def frames(query: Query) -> list[Frame]:

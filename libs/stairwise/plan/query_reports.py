@@ -2,31 +2,38 @@
 
 aggregation, DISTINCT   whole answers, which the operator has at hand (over windows slid by rows: by their numbers)
 join                    changes of groups and values, where they are told from the rows that move; else whole answers
-flow                    changes
+flow                    changes; of rows over time windows, with their ends in place of what leaves
 """
 
 from __future__ import annotations
 
 from stairwise.algebra.query import Emit, Query
 from stairwise.flow.counted import CountedSignature, SharedCounted
+from stairwise.flow.lifetimes import LifetimeExpansion, rows_end_with_time
 from stairwise.flow.operator import SharedFlow
 from stairwise.join.expansion import tells_changes
 from stairwise.join.operator import SharedJoin
 from stairwise.operators.signature import FlowSignature, JoinSignature
 from stairwise.plan.shared import AnySignature, SharedOperator, shared_expansion
 from stairwise.reports.expansion import report_query
-from stairwise.reports.query_reports import QueryReports
+from stairwise.reports.query_reports import BlockExpansion, QueryReports
+from stairwise.reports.standing_answer import standing_of
 from stairwise.state.store import Store
 
 
 def query_reports_of(signature: AnySignature, operator: SharedOperator, query: Query, store: Store) -> QueryReports:
     """Goes on where the operator stands, which keeps its history."""
+    assert isinstance(operator, SharedFlow | SharedJoin | SharedCounted), "the others share their reports"
+    life, history = operator.life(query.name), operator.history(query.name)
     asked = report_query(query, Emit.CHANGES)
     if not _tells_changes(signature, asked):
         asked = report_query(query, Emit.RSTREAM)
-    expansion = shared_expansion(signature, asked, operator.life(query.name))
-    assert isinstance(operator, SharedFlow | SharedJoin | SharedCounted), "the others share their reports"
-    return QueryReports(asked, expansion, operator.history(query.name), store)
+        return QueryReports(query.name, shared_expansion(signature, asked, life), None, history, store)
+    ends_are_known = isinstance(signature, FlowSignature) and rows_end_with_time(query.relation)
+    expansion: BlockExpansion = (
+        LifetimeExpansion(asked, life) if ends_are_known else shared_expansion(signature, asked, life)
+    )
+    return QueryReports(query.name, expansion, standing_of(asked, ends_are_known=ends_are_known), history, store)
 
 
 def _tells_changes(signature: AnySignature, asked: Query) -> bool:

@@ -47,9 +47,13 @@ class Batch:
     their time had passed."""
 
 
+Position = tuple[Instant, int]
+"""The time and the ordinal of a report: its place among the reports of its signature."""
+
+
 @dataclass(frozen=True)
 class Report:
-    """What a signature says at ``time``: the whole answer, before HAVING, projection and EMIT.
+    """What a signature says at ``time``: the whole answer, before HAVING, projection and EMIT, or what moved in it.
 
     Queries of one signature share it; ``reports.expansion`` turns it into the lines of one query. ``rows``
     holds group rows (keys, then aggregates) where the signature groups, output rows where it does not, preceded
@@ -63,6 +67,11 @@ class Report:
     ordinal: int = 0
     until: Instant | None = None
     """Of a run (``reports.runs``): every report time up to this one says the same."""
+    keyframe: Position | None = None
+    """Where the rows are what moved (``reports.standing_answer``): the last report, or this one, that says what stood
+    before its moves. None of a whole answer."""
+    before: pa.RecordBatch | None = None
+    """Of a keyframe: what stood before, as moves."""
 
 
 @dataclass(frozen=True)

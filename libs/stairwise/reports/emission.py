@@ -20,6 +20,8 @@ class Emission:
     ordinal: int
     diff: np.ndarray
     rows: pa.RecordBatch
+    until: np.ndarray | None = None
+    """The report time from which each row is gone, where that is known."""
 
     @property
     def times(self) -> np.ndarray:
@@ -40,6 +42,8 @@ class Emissions:
     diff: np.ndarray
     rows: pa.RecordBatch
     reports: int
+    until: np.ndarray | None = None
+    """The report time from which each row is gone: where it is known, rows that leave have no lines."""
 
     def spans(self) -> Iterator[tuple[Instant, int, slice]]:
         """Of each report that shows something its time, its ordinal, and where its lines are."""

@@ -29,7 +29,7 @@ import pyarrow as pa
 from stairwise.algebra.query import Emit, Query, Select, levels_of
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Field, Output
-from stairwise.expressions.views import Ints, int64_view
+from stairwise.expressions.views import Bools, Ints, int64_view
 from stairwise.reports.answers import Placed, answer, yields_items
 from stairwise.reports.blocks import Reports, block_of
 from stairwise.reports.cells import Cells
@@ -37,7 +37,7 @@ from stairwise.reports.contract import Report
 from stairwise.reports.emission import Emission, Emissions
 from stairwise.reports.moments import Moments, by_level
 from stairwise.reports.multisets import difference
-from stairwise.schema import Type
+from stairwise.schema import Instant, Type
 from stairwise.state.pages import concat, empty
 
 LEVEL = "level"
@@ -50,6 +50,18 @@ class Lines:
     cell: Ints
     diff: np.ndarray
     rows: pa.RecordBatch
+    entered: Bools | None = None
+    """Of changes: which rows of the answers that are there now are shown."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What has entered a query's reports at one of them, and what has left, by rows of these reports."""
+
+    entered: pa.RecordBatch
+    left: pa.RecordBatch
+    until: Ints | None = None
+    """The report time from which each row that has entered is gone, where that is known."""
 
 
 class Expansion:
@@ -87,6 +99,32 @@ class Expansion:
             schema = output_schema(self.query)
             rows = pa.RecordBatch.from_arrays([pa.array(level, pa.int64()), *rows.columns], schema=schema)
         return Emission(report.time, report.ordinal, np.ones(rows.num_rows, np.int8), rows)
+
+    def expand_moves(self, time: Instant, ordinal: int, moved: Moved) -> Emission:
+        """The lines at a report, from what moved: what did not is in both answers.
+
+        Where ends are known, of equal rows those stay that end last.
+        """
+        now, before = self._placed(moved.entered, moved.until), self._placed(moved.left, None)
+        lines = changes(self.query.emit, now, before)
+        until = None
+        if moved.until is not None:
+            until = np.full(len(lines.diff), time, np.int64)
+            until[lines.diff > 0] = int64_view(now.place[-1])[lines.entered]
+        return Emission(time, ordinal, lines.diff, lines.rows, until)
+
+    def lifetimes(self, time: Instant, ordinal: int, moved: Moved) -> Emission:
+        """All rows that have entered at a report, with their ends; nothing is said of those that leave."""
+        placed = self._placed(moved.entered, moved.until)
+        ones = np.ones(len(placed.cells), np.int8)
+        return Emission(time, ordinal, ones, placed.cells.rows, int64_view(placed.place[-1]))
+
+    def _placed(self, rows: pa.RecordBatch, until: Ints | None) -> Placed:
+        """The answer's rows of one report, in order; ends come last among what they are placed by."""
+        placed = answer(self.query.relation, Cells(np.zeros(rows.num_rows, np.int64), rows), self.faults)
+        if until is not None:
+            placed = Placed(placed.cells, [*placed.place, pa.array(until)])
+        return placed.in_order()
 
     def expand_block(self, reports: Reports) -> Emissions:
         """The lines at many reports, in order."""
@@ -158,7 +196,7 @@ def changes(emit: Emit, now: Placed, before: Placed) -> Lines:
     diff = np.concatenate([np.full(len(gone), -1, np.int8), np.ones(len(come), np.int8)])
     order = np.argsort(cell, kind="stable")
     rows = concat([gone.rows, come.rows]).take(pa.array(order))
-    return Lines(cell[order], diff[order], rows)
+    return Lines(cell[order], diff[order], rows, entered)
 
 
 def output_schema(query: Query) -> pa.Schema:

@@ -23,14 +23,16 @@ _ENCODER = msgspec.json.Encoder()
 _LINE_END = ord("\n")
 
 
-def json_lines(query: str, emitted: Emission | Emissions) -> pa.StringArray:
-    """One text per line, each with its line end."""
+def json_lines(query: str, emitted: Emission | Emissions, *, until: bool = False) -> pa.StringArray:
+    """One text per line, each with its line end. With ``until``, lines say so behind their diff, where it is known."""
     rows = emitted.rows
     if rows.num_rows == 0:
         return pa.array([], pa.string())
     parts: list[Any] = [f'{{"query": {_quoted(query)}, "time": ', _integers(pa.array(emitted.times))]
     diffs = np.unique(emitted.diff)
     parts += [', "diff": ', str(diffs[0]) if len(diffs) == 1 else _integers(pa.array(emitted.diff))]
+    if until and emitted.until is not None:
+        parts += [', "until": ', _integers(pa.array(emitted.until))]
     separator = ', "row": {'
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         parts += [f"{separator}{_quoted(name)}: ", texts(column)]

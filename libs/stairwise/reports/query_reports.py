@@ -1,11 +1,18 @@
-"""The reports of a query by itself, out of the blocks of its operator: whole answers, as they are published.
+"""The reports of a query by itself, out of the blocks of its operator, as they are published.
 
-    block ──▶ expansion ──┬── whole answers ────────────────────▶ reports
-                          └── changes ──▶ standing answer ──────▶ reports
+    block ──▶ expansion ──┬── whole answers ────────────────▶ reports
+                          └── what moves ───────────────────▶ reports, some of them keyframes
+                                  └──▶ standing answer ─────────┘
+
+**Keyframes.** A report that says what moved is worth something only to who knows what stood before. So now and then one
+says that, too. It does so when the reports since the last keyframe have become as long as what stands: all keyframes
+together are no longer than what lies between them, and who begins reads no more than about twice what stands.
+
+    reports     K━━━━━ m m m m m K━━━━━ m m m m m K━━━━━ m       m says where the last K is
 
 What the expansion and the standing answer hold follows from the rows in the query's windows. When a driver starts again
-from the store, the operator gives these rows as a block at the query's last report (its *history*). The changes of that
-block are what stood then.
+from the store, the operator gives these rows as a block at the query's last report (its *history*). The moves of that
+block are what stood then. Where the keyframes are is a function of the reports alone.
 """
 
 from __future__ import annotations
@@ -14,17 +21,21 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
+import pyarrow as pa
 
-from stairwise.algebra.query import Emit, Query, Select
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
-from stairwise.reports.contract import Report
+from stairwise.reports.contract import Position, Report
 from stairwise.reports.emission import Emissions
-from stairwise.reports.expansion import output_schema
-from stairwise.reports.standing_answer import StandingAnswer
+from stairwise.reports.standing_answer import DIFF, UNTIL, KeptAnswer
+from stairwise.schema import DAWN, Duration
 from stairwise.state.store import Store
 
-_FAULTS = b"faults"
+MESSAGE = 32
+"""A report of no rows is about as long as so many rows."""
+DAY: Duration = 86_400_000
+"""No longer than this is there no keyframe, so that retention leaves one."""
+_FAULTS, _KEYFRAME = b"faults", b"keyframe"
 
 
 class MomentBlock(Protocol):
@@ -45,15 +56,30 @@ class BlockExpansion(Protocol):
     def expand(self, block: Any) -> Emissions | None: ...
 
 
+class _Keyframe(msgspec.Struct):
+    """The last one, and how long the reports from it on are, in rows."""
+
+    position: Position = (DAWN, 0)
+    length: int = 0
+
+
 class QueryReports:
-    def __init__(self, query: Query, expansion: BlockExpansion, history: MomentBlock | None, store: Store) -> None:
-        """``query`` is one whose output rows are those of the reports (``report_query``), and which shows whole answers
-        or changes. It goes on from what is in the store, and from what its windows hold, if it has reported already."""
-        self._name, self._expansion, self._store = query.name, expansion, store
-        self._standing = _standing(query) if query.emit is Emit.CHANGES else None
-        if history is not None:
-            for _ in self.reports(history):
-                pass
+    def __init__(
+        self,
+        name: str,
+        expansion: BlockExpansion,
+        standing: KeptAnswer | None,
+        history: MomentBlock | None,
+        store: Store,
+    ) -> None:
+        """``expansion`` shows rows as those of the reports: whole answers where ``standing`` is None, what moves where
+        it is there. Goes on from what is in the store, and from what its windows hold, if it has reported already."""
+        self._name, self._expansion, self._standing, self._store = name, expansion, standing, store
+        page = store.get(_KEYFRAME)
+        self._keyframe = None if page is None else msgspec.msgpack.decode(page, type=_Keyframe)
+        """None: a keyframe comes next."""
+        if history is not None and (stood := expansion.expand(history)) is not None and standing is not None:
+            standing.take(int(history.times[-1]), _moves(stood))
         page, again = store.get(_FAULTS), expansion.faults
         before = (0, 0) if page is None else msgspec.msgpack.decode(page, type=tuple[int, int])
         self._before = Faults(before[0] - again.overflow, before[1] - again.division)
@@ -65,16 +91,21 @@ class QueryReports:
         if emitted is None:
             return
         found = {(time, ordinal): span for time, ordinal, span in emitted.spans()}
-        moments = list(zip(block.times.tolist(), block.ordinals.tolist(), strict=True))
-        spans = [found.get(moment) for moment in moments]
-        answers = self._whole(emitted, spans) if self._standing is None else self._standing.after(emitted, spans)
-        for (time, ordinal), rows in zip(moments, answers, strict=True):
-            yield Report(self._name, time, rows, ordinal)
+        rows = emitted.rows if self._standing is None else _moves(emitted)
+        for moment in zip(block.times.tolist(), block.ordinals.tolist(), strict=True):
+            span = found.get(moment, slice(0, 0))
+            own = rows.slice(span.start, span.stop - span.start)
+            yield Report(self._name, moment[0], own, moment[1]) if self._standing is None else self._moved(moment, own)
 
-    @staticmethod
-    def _whole(emitted: Emissions, spans: list[slice | None]) -> Iterator[Any]:
-        for span in spans:
-            yield emitted.rows.slice(0, 0) if span is None else emitted.rows.slice(span.start, span.stop - span.start)
+    def _moved(self, position: Position, moves: pa.RecordBatch) -> Report:
+        assert self._standing is not None
+        last, before = self._keyframe, None
+        if last is None or last.length >= len(self._standing) or position[0] - last.position[0] >= DAY:
+            last = self._keyframe = _Keyframe(position)
+            before = self._standing.rows()
+        last.length += MESSAGE + moves.num_rows
+        self._standing.take(position[0], moves)
+        return Report(self._name, position[0], moves, position[1], keyframe=last.position, before=before)
 
     @property
     def faults(self) -> Faults:
@@ -86,10 +117,12 @@ class QueryReports:
     def flush(self) -> None:
         faults = self.faults
         self._store.put(_FAULTS, msgspec.msgpack.encode((faults.overflow, faults.division)))
+        if self._keyframe is not None:
+            self._store.put(_KEYFRAME, msgspec.msgpack.encode(self._keyframe))
 
 
-def _standing(query: Query) -> StandingAnswer:
-    schema, relation = output_schema(query), query.relation
-    if isinstance(relation, Select) and relation.is_grouped:
-        return StandingAnswer(schema, len(relation.keys))
-    return StandingAnswer(schema, len(schema))
+def _moves(emitted: Emissions) -> pa.RecordBatch:
+    """Changes, or rows with their ends, as moves."""
+    field, values = (DIFF, emitted.diff) if emitted.until is None else (UNTIL, emitted.until)
+    columns = [*emitted.rows.columns, pa.array(values, field.type)]
+    return pa.RecordBatch.from_arrays(columns, schema=emitted.rows.schema.append(field))

@@ -22,12 +22,16 @@ _WIDTHS = tuple((np.dtype(width), int(np.iinfo(width).max)) for width in (np.uin
 def narrowed(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows with narrower integers. The schema says how they are to be read."""
     pairs = [_narrowed(column, field) for column, field in zip(rows.columns, rows.schema, strict=True)]
-    return pa.RecordBatch.from_arrays([column for column, _ in pairs], schema=pa.schema([field for _, field in pairs]))
+    schema = pa.schema([field for _, field in pairs], metadata=rows.schema.metadata)
+    return pa.RecordBatch.from_arrays([column for column, _ in pairs], schema=schema)
 
 
-def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows as they were before they were narrowed, when they had this schema."""
+def widened(rows: pa.RecordBatch, schema: pa.Schema | None = None) -> pa.RecordBatch:
+    """The rows as they were before they were narrowed, when they had this schema: the same, but for wider types."""
     columns = [_widened(column, field) for column, field in zip(rows.columns, rows.schema, strict=True)]
+    if schema is None:
+        fields = [pa.field(f.name, column.type) for f, column in zip(rows.schema, columns, strict=True)]
+        schema = pa.schema(fields, metadata=rows.schema.metadata)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

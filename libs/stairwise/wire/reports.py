@@ -8,6 +8,11 @@ of them show (``plan.published``); when they come and go, a mark stands between 
 
 Where nothing changes for long, one report stands for all of them up to the time that ``until`` says: a run.
 
+A report holds a whole answer, or what moved since the one before (``reports.query_reports``). Then the header
+``keyframe`` names the last report that says what stood before it, too, and the value holds both, one after the other:
+
+    value       ── what stood before ──┬── what moved ──        ``before``: how many rows the first part has
+
 ``lives`` says for each query of such a signature from when on it reports and how far it sees back.
 """
 
@@ -19,12 +24,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from stairwise.reports.contract import Report
+from stairwise.reports.contract import Position, Report
 from stairwise.schema import DAWN, Instant
-from stairwise.state.pages import from_page, to_page
+from stairwise.state.pages import concat, from_page, to_page
+from stairwise.wire.narrow import narrowed, widened
 
 LARGE = 64 << 10
 """Reports of so many bytes and more are compressed."""
+PACKED = 4 << 10
+"""The same of reports that say what moved."""
+_BEFORE = b"before"
+"""In the metadata of a keyframe: how many of its rows stood before."""
 
 
 class Mark(enum.Enum):
@@ -60,15 +70,32 @@ class ReportHeaders:
     """About how many bytes the rows take in memory, however many the message has."""
     until: Instant | None = None
     """Of a run: the same is said at every report time of the signature up to here."""
+    keyframe: Position | None = None
+    """Of a report that says what moved: the last one, or itself, that says what stood before. None: a whole answer."""
 
     @property
-    def position(self) -> tuple[Instant, int]:
+    def position(self) -> Position:
         return self.time, self.ordinal
 
     @property
-    def end(self) -> tuple[Instant, int]:
+    def end(self) -> Position:
         """The position of the last report that it stands for."""
         return self.position if self.until is None else (self.until, 0)
+
+    def of(self, report: Report) -> ReportHeaders:
+        """The headers of one of the reports that these are for; a shard may make thousands at a time."""
+        return ReportHeaders(
+            signature=self.signature,
+            shard=self.shard,
+            shards=self.shards,
+            time=report.time,
+            ordinal=report.ordinal,
+            mark=self.mark,
+            horizon=self.horizon,
+            version=self.version,
+            until=report.until,
+            keyframe=report.keyframe,
+        )
 
     def key(self) -> bytes:
         return f"{self.signature}/{self.shard}".encode()
@@ -85,6 +112,7 @@ class ReportHeaders:
             ("version", b"%d" % self.version),
             ("size", b"%d" % self.size),
             ("until", b"" if self.until is None else b"%d" % self.until),
+            ("keyframe", b"" if self.keyframe is None else b"%d/%d" % self.keyframe),
         ]
 
     @staticmethod
@@ -100,7 +128,13 @@ class ReportHeaders:
             version=int(headers["version"]),
             size=int(headers.get("size", b"0")),
             until=int(headers["until"]) if headers.get("until") else None,
+            keyframe=_position(headers["keyframe"]) if headers.get("keyframe") else None,
         )
+
+
+def _position(said: bytes) -> Position:
+    time, ordinal = said.split(b"/")
+    return int(time), int(ordinal)
 
 
 class LifeRecord(msgspec.Struct, frozen=True):
@@ -119,8 +153,20 @@ class LifeRecord(msgspec.Struct, frozen=True):
 
 def encode_report(report: Report) -> bytes:
     """The value of a report's message. A large one is compressed here: Spark copies it half a dozen times."""
-    return to_page(report.rows, compression="lz4" if report.rows.nbytes >= LARGE else None)
+    if report.keyframe is None:
+        return to_page(report.rows, compression="lz4" if report.rows.nbytes >= LARGE else None)
+    rows = report.rows
+    if report.before is not None:
+        metadata = {_BEFORE: b"%d" % report.before.num_rows}
+        rows = concat([report.before, rows]).replace_schema_metadata(metadata)
+    return to_page(narrowed(rows), compression="lz4" if rows.nbytes >= PACKED else None)
 
 
 def decode_report(headers: ReportHeaders, value: bytes) -> Report:
-    return Report(headers.signature, headers.time, from_page(value), headers.ordinal)
+    rows, before = from_page(value), None
+    if headers.keyframe is not None:
+        rows = widened(rows)
+        if (count := (rows.schema.metadata or {}).get(_BEFORE)) is not None:
+            rows = rows.replace_schema_metadata(None)
+            before, rows = rows.slice(0, int(count)), rows.slice(int(count))
+    return Report(headers.signature, headers.time, rows, headers.ordinal, keyframe=headers.keyframe, before=before)

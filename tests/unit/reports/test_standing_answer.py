@@ -4,31 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 from stairwise.reports import standing_answer
-from stairwise.reports.emission import Emissions
-from stairwise.reports.standing_answer import StandingAnswer
+from stairwise.reports.standing_answer import DIFF, UNTIL, KeptAnswer, StandingAnswer, StandingRows, without_last
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64())])
 Change = tuple[int, int, str | None, int]
-"""Time, diff, and a row."""
+"""Time, diff or end, and a row."""
 
 
-def changes(*lines: Change) -> Emissions:
-    times, diff, k, n = (list(column) for column in zip(*lines, strict=True)) if lines else ([], [], [], [])
-    rows = pa.RecordBatch.from_arrays([pa.array(k, pa.string()), pa.array(n, pa.int64())], schema=SCHEMA)
-    return Emissions(np.array(times, np.int64), np.zeros(len(times), np.int64), np.array(diff, np.int8), rows, 0)
+def moves(lines: Sequence[Change], last: pa.Field) -> pa.RecordBatch:
+    said, k, n = ([line[i] for line in lines] for i in (1, 2, 3))
+    arrays = [pa.array(k, pa.string()), pa.array(n, pa.int64()), pa.array(said, last.type)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA.append(last))
 
 
-def stood(answer: StandingAnswer, times: Sequence[int], *lines: Change) -> list[list[tuple[str | None, int]]]:
+def stood(answer: KeptAnswer, times: Sequence[int], *lines: Change) -> list[list[tuple[str | None, int]]]:
     """The rows after each report, in order."""
-    emitted = changes(*lines)
-    spans = {time: span for time, _, span in emitted.spans()}
-    found = list(answer.after(emitted, [spans.get(time) for time in times]))
-    return [sorted(tuple(row.values()) for row in rows.to_pylist()) for rows in found]
+    found = []
+    for time in times:
+        last = UNTIL if isinstance(answer, StandingRows) else DIFF
+        answer.take(time, moves([line for line in lines if line[0] == time], last))
+        rows = without_last(answer.rows()).to_pylist()
+        assert len(rows) == len(answer)
+        found.append(sorted(tuple(row.values()) for row in rows))
+    return found
+
+
+def test_rows_leave_at_the_end_that_they_came_with() -> None:
+    answer = StandingRows(SCHEMA)
+    lines = [(10, 40, "a", 1), (10, 30, "b", 2), (20, 30, "b", 2)]
+    assert stood(answer, [10, 20], *lines) == [[("a", 1), ("b", 2)], [("a", 1), ("b", 2), ("b", 2)]]
+    assert answer.leave(30).to_pylist() == [{"k": "b", "n": 2, "until": 30}] * 2
+    assert stood(answer, [30, 40], (30, 50, "c", 3)) == [[("a", 1), ("c", 3)], [("c", 3)]]
 
 
 def test_copies_of_a_row_come_and_go_one_by_one() -> None:
@@ -63,4 +73,4 @@ def test_what_has_gone_is_forgotten_and_what_stands_is_not(monkeypatch: pytest.M
     for time in range(1, 50):
         gone = [(time, -1, "k", time - 1)] if time > 1 else []
         assert stood(answer, [time], *gone, (time, 1, "k", time)) == [[("k", time), ("stays", 0), ("stays", 0)]]
-        assert len(answer._copies) <= 12
+        assert answer._rows.num_rows <= 12

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from services.results.assembly import Assembly, Position, Released
+from services.results.assembly import Assembly, Released
 from services.results.feed import Feed
 from services.results.history import Page
 from services.results.journal import FIRST, Journal
@@ -16,7 +16,7 @@ from services.results.report_message import ReportMessage
 from stairwise.cql import ast
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
-from stairwise.reports.contract import Report
+from stairwise.reports.contract import Position, Report
 from stairwise.reports.expansion import report_schema
 from stairwise.schema import Column, Stream, Type
 from stairwise.wire.plans import Registered

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.results.assembly import END, Assembly, Position, Released
+from services.results.assembly import END, Assembly, Released
 from services.results.feed import Feed
 from services.results.journal import FIRST, Journal
 from services.results.report_message import ReportMessage
+from stairwise.reports.contract import Position
 from tests.unit.results.small_reports import ListedHistory, Topic, counts, released
 
 

@@ -1,0 +1,108 @@
+"""Reports that say what moved: what stands after one is put together from the last keyframe and what follows it.
+
+    reports     K10   20   30   40   K50   60   70
+    stands           ├─────────▶ 40
+                 what stood before 10, and the moves of 10, 20, 30 and 40
+
+The lines of a report need less. Where moves have a diff they are the changes; where they say until when a row stays,
+those that leave are found among what stands after the report before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from services.results.assembly import Released
+from services.results.feed import Feed
+from stairwise.algebra.query import Query
+from stairwise.errors import GoneError
+from stairwise.reports.contract import Position, Report
+from stairwise.reports.standing_answer import KeptAnswer, standing_of, tells_ends, without_last
+from stairwise.schema import DAWN
+from stairwise.wire.reports import Mark, decode_report
+
+
+@dataclass(frozen=True)
+class MovedReport(Released):
+    """A report that holds what moved since the one before; only one shard makes such reports of a signature."""
+
+    feed: Feed | None = None
+    """Where those before it can be read."""
+
+    @cached_property
+    def said(self) -> Report:
+        (message,) = self.messages
+        return decode_report(message.headers, message.value)
+
+    @property
+    def keyframe(self) -> Position:
+        found = self.messages[0].headers.keyframe
+        assert found is not None
+        return found
+
+    @property
+    def moves(self) -> pa.RecordBatch:
+        """None behind the first time of a run."""
+        is_first = self.messages[0].headers.position == self.position
+        return self.said.rows if is_first else self.said.rows.slice(0, 0)
+
+    async def is_founded(self) -> bool:
+        """Is what it moves still known?"""
+        assert self.feed is not None
+        if self.said.before is not None:
+            return True
+        found = await self.feed.last_before((self.keyframe[0], self.keyframe[1] + 1))
+        return found is not None and found.end >= self.keyframe
+
+    async def standing(self, query: Query) -> KeptAnswer:
+        """What stands after it."""
+        assert self.feed is not None
+        standing: KeptAnswer | None = None
+        async for released in self.feed.reports(self.keyframe, before=False, patience=0.0):
+            if released is None or released.position > self.position:
+                standing = None
+                break
+            each = moved(released, self.feed)
+            if not isinstance(each, MovedReport):
+                standing = None  # one that was too large
+            elif standing is not None:
+                standing.take(each.position[0], each.moves)
+            elif each.said.before is not None:
+                standing = stood_before(query, each)
+                standing.take(each.position[0], each.said.rows)
+            if released.end >= self.position:
+                break
+        if standing is None:
+            raise GoneError(
+                f"what the report of query {query.name!r} at time {self.position[0]} changes is no longer retained, or "
+                "was too large to be published",
+                hint="subscribe from latest: that begins with the next report that can be put together",
+            )
+        return standing
+
+
+def moved(released: Released, feed: Feed) -> Released:
+    """A report of one query by itself, as one that says what moved if it does."""
+    if released.mark is not Mark.REPORT or released.messages[0].headers.keyframe is None:
+        return released
+    told = released.signature, released.position, released.messages, released.mark, released.until
+    return MovedReport(*told, feed=feed)
+
+
+def stood_before(query: Query, keyframe: MovedReport) -> KeptAnswer:
+    before = keyframe.said.before
+    assert before is not None
+    standing = standing_of(query, ends_are_known=tells_ends(before))
+    standing.take(DAWN, before)
+    return standing
+
+
+async def whole_report(released: Released, query: Query) -> Report:
+    """The whole answer at a report."""
+    if not isinstance(released, MovedReport):
+        return released.report()
+    rows = without_last((await released.standing(query)).rows())
+    return Report(released.signature, released.position[0], rows, released.position[1])
