@@ -16,12 +16,16 @@ from the first τ above M. The batches say how high the rows of before v reach (
 altered), so rows above that are all seen by a query that joins, and more where its signature has kept what came before
 (its horizon). So everything that is reported is a function of the topics, and not of which partition was read first.
 
+**A fault stays at home.** Where a signature's operator raises, the shard sets it aside: it drops its state, says so
+with a mark and takes no more rows for it. That is part of the shard's state, so a replay tells the same.
+
 **Tables** have partitions like streams. Their time is that of the streams which a query joins them with, as their marks
 tell it (``BatchHeaders.follows``). A query that joins sees a table whole: what came before is kept (``updates``).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -35,7 +39,7 @@ from services.operators.pacing import MOST_ROWS, Budget, SignatureProgress
 from services.operators.parcel import Parcel, Place, Portion, TraceContext, place_of
 from services.operators.table_updates import TableUpdates
 from stairwise.expressions.faults import Faults
-from stairwise.platform.telemetry import MAX_LINKS
+from stairwise.platform.telemetry import MAX_LINKS, fields
 from stairwise.reports.contract import Batch, Report
 from stairwise.reports.runs import Reach, reports_and_runs
 from stairwise.schema import DAWN, DUSK, Instant, Stream
@@ -43,8 +47,11 @@ from stairwise.state.store import Store, Within
 from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders
 from stairwise.wire.costs import Cost, ShardCosts
+from stairwise.wire.failures import Failure, reason_of
 from stairwise.wire.plans import PlanLog, Registered, Turn
 from stairwise.wire.reports import LifeRecord, Mark, ReportHeaders
+
+log = logging.getLogger(__name__)
 
 HEADER = b"shard"
 
@@ -79,6 +86,8 @@ class _Course(msgspec.Struct):
     contexts: list[TraceContext] = []
     """Traces of rows that no report has shown yet."""
     way: SignatureProgress = msgspec.field(default_factory=SignatureProgress)
+    failed: str = ""
+    """Why it was set aside; empty while it runs."""
 
 
 class _State(msgspec.Struct):
@@ -97,6 +106,8 @@ class ShardReport:
     contexts: Sequence[str] = ()
     lives: dict[str, LifeRecord] = field(default_factory=dict)
     """Of the queries that have joined."""
+    failure: Failure | None = None
+    """Why the signature ends here."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +152,8 @@ class Shard:
         self._costs = Costs()
         self._behind: dict[str, None] = {}
         """Signatures whose reports were carried over, the one that has waited longest first."""
+        self._broken: set[str] = set()
+        """Signatures that were set aside in this micro-batch, and of which that is not told yet."""
 
     @property
     def is_behind(self) -> bool:
@@ -162,8 +175,11 @@ class Shard:
         partition.seen = None if parcel.headers.seen is None else max(parcel.headers.seen, parcel.headers.highest)
         partition.follows = parcel.headers.follows
         for signature, course in self._state.courses.items():
-            if parcel.place in self._reading(signature, plans).streams:
-                self._receive(signature, course, parcel, plans)
+            if not course.failed and parcel.place in self._reading(signature, plans).streams:
+                try:
+                    self._receive(signature, course, parcel, plans)
+                except Exception as error:
+                    self._set_aside(signature, error)
         self._keep(parcel, plans)
 
     def advance(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[ShardReport]:
@@ -174,7 +190,27 @@ class Shard:
         budget = Budget(seconds)
         behind = [signature for signature in self._behind if signature in self._state.courses]
         for signature in [*(s for s in list(self._state.courses) if s not in self._behind), *behind]:
-            yield from self._costs.making(signature, self._advance(signature, plans, budget), _rows_of)
+            if self._state.courses[signature].failed and signature not in self._broken:
+                self._forget_failed(signature, plans)
+            else:
+                yield from self._costs.making(signature, self._contained(signature, plans, budget), _rows_of)
+
+    def _contained(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
+        """What a signature makes, and writes to its pages; whatever it raises ends this signature alone."""
+        if signature not in self._broken:
+            try:
+                yield from self._advance(signature, plans, budget)
+                if signature in self._evaluations:
+                    self._evaluations[signature].flush()
+            except Exception as error:
+                self._set_aside(signature, error)
+        if signature in self._broken:
+            self._broken.discard(signature)
+            course = self._state.courses[signature]
+            failure = Failure(signature, course.failed, course.way.reported)
+            headers = replace(self._headers(signature, course), time=failure.reported, mark=Mark.FAILED)
+            self._costs.forget(signature)
+            yield ShardReport(headers, failure=failure)
 
     def _advance(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
         course = self._state.courses[signature]
@@ -221,8 +257,7 @@ class Shard:
         return {signature: evaluation.faults for signature, evaluation in self._evaluations.items()}
 
     def flush(self) -> None:
-        for evaluation in self._evaluations.values():
-            evaluation.flush()
+        """Write what is kept beside the pages of evaluations, which are written as each signature is done."""
         self._store.put(HEADER, msgspec.msgpack.encode(self._state))
 
     # ── what comes in ───────────────────────────────────────────────────────────────────────────────────
@@ -411,6 +446,25 @@ class Shard:
         for place, stream in reading.streams.items() if reading is not None else ():
             if stream.is_table and place in self._state.partitions:
                 self._forget(place, plans)
+
+    def _set_aside(self, signature: str, error: Exception) -> None:
+        """Drop what a signature has, for good: its operator may stand anywhere in what it was doing."""
+        log.error("a signature is set aside", exc_info=error, extra=fields(signature=signature, shard=self._number))
+        before = self._state.courses[signature]
+        self._clear(signature)
+        self._behind.pop(signature, None)
+        way = SignatureProgress(reported=before.way.reported)
+        course = _Course(before.name, before.version, before.turned, way=way, failed=reason_of(error))
+        self._state.courses[signature] = course
+        self._broken.add(signature)
+
+    def _forget_failed(self, signature: str, plans: PlanLog) -> None:
+        """A signature that was set aside is forgotten when all partitions have come to where its last query is gone."""
+        streams = self._reading(signature, plans).streams
+        there = (self._state.partitions[place] for place in streams)
+        versions = [partition.version for partition in there if not partition.sealed]
+        if not versions or not plans.members(signature, min(versions)):
+            self._end(signature, plans)
 
     def _clear(self, signature: str) -> None:
         self._costs.forget(signature)

@@ -173,6 +173,9 @@ def _records(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[dict[s
         headers = {name: value.decode() for name, value in replace(item.headers, size=size).encode()}
         headers[telemetry.TRACEPARENT] = _span(item)
         value = encode_report(item.report) if item.report is not None else b""
+        if item.failure is not None:
+            value = item.failure.encode()
+            yield _record(topics.FAILURES, 0, item.headers.key(), value)
         partition = topics.results_partition(item.headers.signature)
         key = item.headers.key()
         for identity, life in item.lives.items():
