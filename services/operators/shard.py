@@ -35,6 +35,7 @@ import msgspec
 from services.operators.costs import Costs
 from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
+from services.operators.memory import UNLIMITED, SignatureMemory
 from services.operators.pacing import MOST_ROWS, Budget, SignatureProgress
 from services.operators.parcel import Parcel, Place, Portion, TraceContext, place_of
 from services.operators.table_updates import TableUpdates
@@ -139,7 +140,8 @@ class _Reading:
 
 
 class Shard:
-    def __init__(self, number: int, shards: int, store: Store) -> None:
+    def __init__(self, number: int, shards: int, store: Store, query_bytes: int = UNLIMITED) -> None:
+        """``query_bytes``: so much memory a signature may take."""
         self._number = number
         self._shards = shards
         self._store = store
@@ -150,6 +152,7 @@ class Shard:
         self._reaches: dict[str, Reach | None] = {}
         self._readings: dict[str, _Reading] = {}
         self._costs = Costs()
+        self._memory = SignatureMemory(query_bytes)
         self._behind: dict[str, None] = {}
         """Signatures whose reports were carried over, the one that has waited longest first."""
         self._broken: set[str] = set()
@@ -199,9 +202,10 @@ class Shard:
         """What a signature makes, and writes to its pages; whatever it raises ends this signature alone."""
         if signature not in self._broken:
             try:
-                yield from self._advance(signature, plans, budget)
+                yield from self._memory.making(signature, self._advance(signature, plans, budget))
                 if signature in self._evaluations:
-                    self._evaluations[signature].flush()
+                    with self._memory.at_work(signature):
+                        self._evaluations[signature].flush()
             except Exception as error:
                 self._set_aside(signature, error)
         if signature in self._broken:
@@ -316,7 +320,8 @@ class Shard:
         evaluation = self._evaluation(signature, course, plans)
         if signature not in self._reaches:
             self._reaches[signature] = evaluation.reach()
-        self._costs.took(signature, batch.rows.num_rows, lambda: evaluation.insert(batch))
+        with self._memory.at_work(signature):
+            self._costs.took(signature, batch.rows.num_rows, lambda: evaluation.insert(batch))
         course.way.take(batch, self._readings[signature].time_columns[batch.stream], self._reaches[signature])
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
@@ -468,6 +473,7 @@ class Shard:
 
     def _clear(self, signature: str) -> None:
         self._costs.forget(signature)
+        self._memory.forget(signature)
         self._evaluations.pop(signature, None)
         self._reaches.pop(signature, None)
         pages = Within(self._store, _prefix(signature))

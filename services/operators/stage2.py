@@ -73,6 +73,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def __init__(self, settings: Settings, checkpoint: Path, identity: str) -> None:
         self._brokers = settings.brokers
         self._shards = settings.shards
+        self._query_bytes = settings.query_bytes
         self._bounds = Bounds(settings.report_bytes, settings.piece_bytes)
         self._checkpoint, self._identity = checkpoint, identity
         self._run = _unlike_any()
@@ -130,7 +131,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             store.load(self._pages, bytes(committed[1]))
         store.collect()
         try:
-            return Shard(number, self._shards, store), store
+            return Shard(number, self._shards, store, self._query_bytes), store
         except msgspec.DecodeError as error:
             raise foreign(self._checkpoint, str(error)) from error
 

@@ -8,6 +8,7 @@ import pytest
 
 from services.operators import shard as shards
 from services.operators.evaluation import Alignment, Evaluation
+from services.operators.memory import UNLIMITED
 from services.operators.shard import Shard, ShardReport
 from services.operators.stage1 import SequencedMessage, parcels_of, runs
 from stairwise.errors import LimitError
@@ -84,11 +85,16 @@ def batches(versions: tuple[int, ...] = (1, 1, 1, 2, 2)) -> Batches:
 
 
 def said(
-    given: Batches, plans: PlanLog = PLANS, *, again: Callable[[int], bool] = lambda _: False, store=None
+    given: Batches,
+    plans: PlanLog = PLANS,
+    *,
+    again: Callable[[int], bool] = lambda _: False,
+    store=None,
+    query_bytes: int = UNLIMITED,
 ) -> list[ShardReport]:
     """All that a shard says; ``again`` says which micro-batches are tried twice, from the state before."""
     store = MemoryStore() if store is None else store
-    shard = Shard(0, 1, store)
+    shard = Shard(0, 1, store, query_bytes)
     out: list[ShardReport] = []
     for number, messages in enumerate(given):
         attempts = 2 if again(number) else 1
@@ -96,7 +102,7 @@ def said(
         for attempt in range(attempts):
             if attempt:
                 store._pages = dict(kept)
-                shard = Shard(0, 1, store)
+                shard = Shard(0, 1, store, query_bytes)
             found = []
             for run in runs(messages):
                 for _, parcel in parcels_of(run, plans, 1):
@@ -163,3 +169,27 @@ def test_an_error_of_ours_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> 
     *_, mark = of(said(batches()), "culprit")
     assert mark.failure is not None
     assert mark.failure.reason == "needs more than 1 MB"
+
+
+POISON = "SELECT {0} FROM s [RANGE 1 HOUR] x, s [RANGE 1 HOUR] y WHERE {1}"
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        POISON.format("COUNT(*) AS n", "x.v > y.v"),
+        POISON.format("x.v, y.v AS w", "x.v > y.v"),
+        POISON.format("x.v, y.v AS w", "x.v % 2 = y.v % 2"),
+        "SELECT COUNT(*) AS n FROM s [ROWS 20000] x, s [ROWS 20000 SLIDE 1 SECOND] y WHERE x.v > y.v",
+    ],
+)
+def test_what_does_not_fit_is_not_made(select: str) -> None:
+    plans = plan_log(f"{STREAM}; {INNOCENT}; CREATE QUERY poison AS {select}")
+    partitions = Partition(0), Partition(1)
+    given = [[p.batch(1, list(range(begin, begin + 10_000))) for p in partitions] for begin in (0, 10_000, 20_000)]
+    whole = said(given, plan_log(f"{STREAM}; {INNOCENT}"))
+    out = said(given, plans, query_bytes=512 << 20)
+    assert shown(of(out, "innocent", plans)) == shown(whole)
+    *_, mark = of(out, "poison", plans)
+    assert mark.failure is not None
+    assert mark.failure.reason.startswith("it needs more than 537 MB of memory")
