@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
+from services.operators.work_mark import WorkMark
 from stairwise.errors import LimitError
 from stairwise.expressions.allowance import asking
 
@@ -30,6 +31,8 @@ class SignatureMemory:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._held: dict[str, int] = {}
+        self.mark: WorkMark | None = None
+        """Where it is noted who is at work, for the case that all this does not suffice."""
 
     @contextmanager
     def at_work(self, signature: str) -> Iterator[None]:
@@ -41,7 +44,7 @@ class SignatureMemory:
                 raise self._too_much()
 
         try:
-            with asking(ask):
+            with asking(ask), nullcontext() if self.mark is None else self.mark.at_work(signature):
                 yield
         finally:
             self._held[signature] = max(0, held + resident() - begin)

@@ -39,6 +39,7 @@ from services.operators.memory import UNLIMITED, SignatureMemory
 from services.operators.pacing import MOST_ROWS, Budget, SignatureProgress
 from services.operators.parcel import Parcel, Place, Portion, TraceContext, place_of
 from services.operators.table_updates import TableUpdates
+from services.operators.work_mark import WorkMark
 from stairwise.expressions.faults import Faults
 from stairwise.platform.telemetry import MAX_LINKS, fields
 from stairwise.reports.contract import Batch, Report
@@ -162,6 +163,10 @@ class Shard:
     def is_behind(self) -> bool:
         """Is there something left to do that needs no more messages?"""
         return bool(self._behind)
+
+    def note_work(self, mark: WorkMark) -> None:
+        """From now on it is noted who is at work; what is condemned there is set aside."""
+        self._memory.mark = mark
 
     def take(self, parcel: Parcel, plans: PlanLog) -> None:
         """What follows in a partition; what was taken before is passed over."""

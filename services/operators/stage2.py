@@ -25,6 +25,7 @@ from services.operators.shard import Shard, ShardReport
 from services.operators.spark_pages import KEY_DDL, PAGE_DDL, SparkPages
 from services.operators.spark_worker import begin, plans_upto, settle
 from services.operators.stage1 import SequencedMessage, parcels_of, runs
+from services.operators.work_mark import WorkMark
 from stairwise.platform import telemetry
 from stairwise.platform.config import Settings
 from stairwise.wire import message_pieces, topics
@@ -88,6 +89,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         number = int(key[0])
         parcels = self._parcels(rows)
         shard, store = self._shard(number)
+        committed = self._stamp.get()
+        shard.note_work(WorkMark(self._checkpoint, number, "" if committed is None else committed[0]))
         version = max(p.headers.version for p in parcels)
         plans = plans_upto(self._brokers, version)
         for parcel in parcels:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from services.operators.evaluation import Alignment, Evaluation
 from services.operators.memory import UNLIMITED
 from services.operators.shard import Shard, ShardReport
 from services.operators.stage1 import SequencedMessage, parcels_of, runs
+from services.operators.work_mark import WorkMark, count_deaths
 from stairwise.errors import LimitError
 from stairwise.reports.contract import Batch, Report
 from stairwise.schema import DAWN, Instant
@@ -91,10 +95,13 @@ def said(
     again: Callable[[int], bool] = lambda _: False,
     store=None,
     query_bytes: int = UNLIMITED,
+    mark: WorkMark | None = None,
 ) -> list[ShardReport]:
     """All that a shard says; ``again`` says which micro-batches are tried twice, from the state before."""
     store = MemoryStore() if store is None else store
     shard = Shard(0, 1, store, query_bytes)
+    if mark is not None:
+        shard.note_work(mark)
     out: list[ShardReport] = []
     for number, messages in enumerate(given):
         attempts = 2 if again(number) else 1
@@ -193,3 +200,35 @@ def test_what_does_not_fit_is_not_made(select: str) -> None:
     *_, mark = of(out, "poison", plans)
     assert mark.failure is not None
     assert mark.failure.reason.startswith("it needs more than 537 MB of memory")
+
+
+def killed_at(signature: str, checkpoint: Path, stamp: str) -> None:
+    """A worker dies at work: its process ends with the note as it stands."""
+    if os.fork() == 0:
+        with WorkMark(checkpoint, 0, stamp).at_work(signature):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.wait()
+
+
+def test_a_signature_at_which_workers_were_killed_twice_is_set_aside(tmp_path: Path) -> None:
+    culprit = PLANS.newest.queries["culprit"].signature
+    assert count_deaths(tmp_path) == []
+    for stamp in ("before", "now", "now"):
+        killed_at(culprit, tmp_path, stamp)
+        with WorkMark(tmp_path, 1, stamp).at_work("another"):
+            pass
+        assert count_deaths(tmp_path) == [culprit]
+    assert count_deaths(tmp_path) == [], "each death counts once"
+    out = said(batches(), mark=WorkMark(tmp_path, 0, "now"))
+    (mark,) = of(out, "culprit")
+    assert mark.failure is not None
+    assert "killed 2 times" in mark.failure.reason
+    assert shown(of(out, "innocent")) == shown(of(said(batches()), "innocent"))
+
+
+def test_deaths_in_different_micro_batches_condemn_nobody(tmp_path: Path) -> None:
+    culprit = PLANS.newest.queries["culprit"].signature
+    for stamp in ("one", "two", "three"):
+        killed_at(culprit, tmp_path, stamp)
+        count_deaths(tmp_path)
+    assert shown(said(batches(), mark=WorkMark(tmp_path, 0, "three"))) == shown(said(batches()))
