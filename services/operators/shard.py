@@ -28,7 +28,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from itertools import chain
 
 import msgspec
 
@@ -37,7 +37,8 @@ from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
 from services.operators.memory import UNLIMITED, SignatureMemory
 from services.operators.pacing import MOST_ROWS, Budget, SignatureProgress
-from services.operators.parcel import Parcel, Place, Portion, TraceContext, place_of
+from services.operators.parcel import Parcel, Place, TraceContext, place_of
+from services.operators.reading import Reading
 from services.operators.table_updates import TableUpdates
 from services.operators.work_mark import WorkMark
 from stairwise.expressions.faults import Faults
@@ -50,7 +51,7 @@ from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders
 from stairwise.wire.costs import Cost, ShardCosts
 from stairwise.wire.failures import Failure, reason_of
-from stairwise.wire.plans import PlanLog, Registered, Turn
+from stairwise.wire.plans import PlanLog, Turn
 from stairwise.wire.reports import LifeRecord, Mark, ReportHeaders
 
 log = logging.getLogger(__name__)
@@ -112,34 +113,6 @@ class ShardReport:
     """Why the signature ends here."""
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What a signature reads, and which shards it runs on."""
-
-    registered: Registered
-    streams: dict[Place, Stream]
-    beside: tuple[Stream, ...]
-    """The streams without the tables."""
-    distribution: str
-    shards: range
-
-    def watermark(self, place: Place, headers: BatchHeaders, *, before: bool = False) -> Instant:
-        """How far a partition has come after a batch or before it: one of a table, by the streams beside it.
-
-        Of a table's rows none is at or below what its batch says, so that holds before the batch as well.
-        """
-        if self.streams[place].is_table:
-            return headers.followed(self.beside)
-        return headers.previous if before else headers.watermark
-
-    def batch(self, parcel: Parcel, portion: Portion) -> Batch:
-        return parcel.batch(portion, self.streams[parcel.place], self.beside)
-
-    @cached_property
-    def time_columns(self) -> dict[str, str]:
-        return {stream.name: stream.time_column for stream in self.streams.values()}
-
-
 class Shard:
     def __init__(self, number: int, shards: int, store: Store, query_bytes: int = UNLIMITED) -> None:
         """``query_bytes``: so much memory a signature may take."""
@@ -151,7 +124,7 @@ class Shard:
         self._updates = TableUpdates(store)
         self._evaluations: dict[str, Evaluation] = {}
         self._reaches: dict[str, Reach | None] = {}
-        self._readings: dict[str, _Reading] = {}
+        self._readings: dict[str, Reading] = {}
         self._costs = Costs()
         self._memory = SignatureMemory(query_bytes)
         self._behind: dict[str, None] = {}
@@ -191,17 +164,27 @@ class Shard:
         self._keep(parcel, plans)
 
     def advance(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[ShardReport]:
-        """Every report that is final now, in order of time for each signature, as far as the time suffices.
+        """Every report that is final now, in order of time for each signature, as far as the time suffices."""
+        return chain.from_iterable(self.rounds(plans, seconds))
 
-        Every signature makes some; those that were not done last time come after the others, and each in its turn.
+    def rounds(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[Iterator[ShardReport]]:
+        """The same in rounds, each to be handed on before the next begins, so that nobody waits for one that is dear.
+
+        Every signature makes some reports; those that were not done last time come after the others, the one that has
+        waited longest first, and each by itself.
         """
         budget = Budget(seconds)
         behind = [signature for signature in self._behind if signature in self._state.courses]
-        for signature in [*(s for s in list(self._state.courses) if s not in self._behind), *behind]:
-            if self._state.courses[signature].failed and signature not in self._broken:
-                self._forget_failed(signature, plans)
-            else:
-                yield from self._costs.making(signature, self._contained(signature, plans, budget), _rows_of)
+        on_time = [signature for signature in self._state.courses if signature not in self._behind]
+        for together in [*self._costs.rounds(on_time), *([signature] for signature in behind)]:
+            yield chain.from_iterable(self._work(signature, plans, budget) for signature in together)
+
+    def _work(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
+        """What a signature has to say now, and what that costs."""
+        if self._state.courses[signature].failed and signature not in self._broken:
+            self._forget_failed(signature, plans)
+        else:
+            yield from self._costs.making(signature, self._contained(signature, plans, budget), _rows_of)
 
     def _contained(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
         """What a signature makes, and writes to its pages; whatever it raises ends this signature alone."""
@@ -382,7 +365,7 @@ class Shard:
             yield ShardReport(headers, lives=lives)
         self._release(signature, course, plans)
 
-    def _last_watermark(self, reading: _Reading, place: Place) -> Instant:
+    def _last_watermark(self, reading: Reading, place: Place) -> Instant:
         """How far a partition had come that is sealed; a table may have been left behind by its streams since."""
         mark = reading.watermark(place, self._last_headers(place))
         return mark if mark < DUSK else DAWN
@@ -493,7 +476,7 @@ class Shard:
             self._evaluations[signature] = evaluation_of(registered, members, pages)
         return self._evaluations[signature]
 
-    def _reading(self, signature: str, plans: PlanLog) -> _Reading:
+    def _reading(self, signature: str, plans: PlanLog) -> Reading:
         if signature not in self._readings:
             course = self._state.courses[signature]
             registered = plans.at(course.version).queries[course.name]
@@ -502,7 +485,7 @@ class Shard:
             distribution = distribution_of(registered, self._shards)
             beside = tuple(s for s in registered.query.streams if not s.is_table)
             spread = distribution.shards(self._shards)
-            reading = _Reading(registered, streams, beside, distribution.name, spread)
+            reading = Reading(registered, streams, beside, distribution.name, spread)
             self._readings[signature] = reading
         return self._readings[signature]
 

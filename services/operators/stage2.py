@@ -95,7 +95,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         plans = plans_upto(self._brokers, version)
         for parcel in parcels:
             shard.take(parcel, plans)
-        yield from _frames(shard.advance(plans, SECONDS), self._bounds)
+        for reports in shard.rounds(plans, SECONDS):
+            yield from _frames(reports, self._bounds)
         if shard.is_behind:  # what is left over wakes the next micro-batch, whether or not more rows come
             yield pd.DataFrame([_record(topics.CARRIED, 0, b"", b"") | {"version": str(version)}])
         shard.flush()

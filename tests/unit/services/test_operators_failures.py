@@ -126,7 +126,9 @@ def of(out: list[ShardReport], query: str, plans: PlanLog = PLANS) -> list[Shard
 
 
 def shown(out: list[ShardReport]) -> list[tuple[object, ...]]:
-    return [(e.headers, None if e.report is None else e.report.rows.to_pylist(), e.failure) for e in out]
+    """What is said by each signature: who comes first is left to what they cost."""
+    by_signature = sorted(out, key=lambda each: each.headers.signature)
+    return [(e.headers, None if e.report is None else e.report.rows.to_pylist(), e.failure) for e in by_signature]
 
 
 @pytest.mark.parametrize("method", ["insert", "advance", "turn", "flush"])
