@@ -82,6 +82,15 @@ class ConflictError(StairwiseError):
     """A change that the present state does not allow, such as dropping a stream that queries still read."""
 
 
+class FailedQueryError(ConflictError):
+    """A query that operators has set aside; ``token`` is where a subscription goes on once it was restarted."""
+
+    def __init__(self, name: str, reason: str, token: bytes = b"") -> None:
+        hint = f"RESTART QUERY {name}; tries again, and the last resume token goes on from there"
+        super().__init__(f"query {name!r} has failed: {reason}", hint=hint)
+        self.token = token
+
+
 class GoneError(StairwiseError):
     """Something that was there and is no longer retained; the hint says what still is."""
 

@@ -106,4 +106,4 @@ def _seen(lane: WatchedLane) -> Seen:
 
 def _may_wait(stream: Stream, ours: Mapping[int, Seen]) -> bool:
     """Could any of our partitions be given a watermark, sooner or later?"""
-    return stream.idle_after is not None or any(not seen.rows for seen in ours.values())
+    return stream.live or stream.idle_after is not None or any(not seen.rows for seen in ours.values())

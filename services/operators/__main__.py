@@ -9,12 +9,15 @@ from typing import Any
 
 from services.operators import metrics, pipeline
 from services.operators.committed_position import CommittedPosition
-from stairwise.platform import process
+from services.operators.work_mark import count_deaths
+from stairwise.platform import process, telemetry
 from stairwise.platform.config import Settings
 from stairwise.platform.server_thread import ServerThread
 
 log = logging.getLogger("services.operators")
 
+WORKER_DIED = "Python worker exited unexpectedly"
+"""What Spark says of a worker that was killed."""
 MEASURE_EVERY = 1.0
 """How often Spark's reports of progress are taken, in seconds; Spark keeps as many as can come in between."""
 STOP_WITHIN = 5.0
@@ -41,7 +44,7 @@ def _evaluate(settings: Settings, stopping: threading.Event, server: ServerThrea
             progress.take(query._jsq.recentProgress())
             position.say(progress.taken)
         if not query.isActive:
-            log.error("the streaming query ended: %s", query.exception())
+            _mourn(settings, str(query.exception()))
             raise SystemExit(1)
     _await_batch(query)
     progress.take(query._jsq.recentProgress())
@@ -49,6 +52,14 @@ def _evaluate(settings: Settings, stopping: threading.Event, server: ServerThrea
     position.close()
     query.stop()
     spark.stop()
+
+
+def _mourn(settings: Settings, reason: str) -> None:
+    """Say why the streaming query ended, and count a Python worker that was killed for whom it was at work on."""
+    log.error("the streaming query ended: %s", reason)
+    if WORKER_DIED in reason:
+        for signature in count_deaths(pipeline.checkpoint(settings)):
+            log.error("a worker died at work", extra=telemetry.fields(signature=signature))
 
 
 def _await_batch(query: Any) -> None:

@@ -79,7 +79,7 @@ def make_topics(settings: Settings) -> None:
     topics.ensure(
         admin, {topics.PLANS: 1, topics.RESULTS: topics.RESULTS_PARTITIONS, topics.CARRIED: 1}, topics.FOREVER
     )
-    topics.ensure(admin, {topics.LIVES: 1, topics.COSTS: 1}, topics.COMPACTED)
+    topics.ensure(admin, {topics.LIVES: 1, topics.COSTS: 1, topics.FAILURES: 1}, topics.COMPACTED)
 
 
 def session(settings: Settings) -> SparkSession:

@@ -16,26 +16,33 @@ from the first τ above M. The batches say how high the rows of before v reach (
 altered), so rows above that are all seen by a query that joins, and more where its signature has kept what came before
 (its horizon). So everything that is reported is a function of the topics, and not of which partition was read first.
 
+**A fault stays at home.** Where a signature's operator raises, the shard sets it aside: it drops its state, says so
+with a mark and takes no more rows for it. That is part of the shard's state, so a replay tells the same.
+
 **Tables** have partitions like streams. Their time is that of the streams which a query joins them with, as their marks
 tell it (``BatchHeaders.follows``). A query that joins sees a table whole: what came before is kept (``updates``).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from itertools import chain
 
 import msgspec
 
 from services.operators.costs import Costs
 from services.operators.distribution import distribution_of
 from services.operators.evaluation import Alignment, Evaluation, evaluation_of
+from services.operators.memory import UNLIMITED, SignatureMemory
 from services.operators.pacing import MOST_ROWS, Budget, SignatureProgress
-from services.operators.parcel import Parcel, Place, Portion, TraceContext, place_of
+from services.operators.parcel import Parcel, Place, TraceContext, place_of
+from services.operators.reading import Reading
 from services.operators.table_updates import TableUpdates
+from services.operators.work_mark import WorkMark
 from stairwise.expressions.faults import Faults
-from stairwise.platform.telemetry import MAX_LINKS
+from stairwise.platform.telemetry import MAX_LINKS, fields
 from stairwise.reports.contract import Batch, Report
 from stairwise.reports.runs import Reach, reports_and_runs
 from stairwise.schema import DAWN, DUSK, Instant, Stream
@@ -43,8 +50,11 @@ from stairwise.state.store import Store, Within
 from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders
 from stairwise.wire.costs import Cost, ShardCosts
-from stairwise.wire.plans import PlanLog, Registered, Turn
+from stairwise.wire.failures import Failure, reason_of
+from stairwise.wire.plans import PlanLog, Turn
 from stairwise.wire.reports import LifeRecord, Mark, ReportHeaders
+
+log = logging.getLogger(__name__)
 
 HEADER = b"shard"
 
@@ -79,6 +89,8 @@ class _Course(msgspec.Struct):
     contexts: list[TraceContext] = []
     """Traces of rows that no report has shown yet."""
     way: SignatureProgress = msgspec.field(default_factory=SignatureProgress)
+    failed: str = ""
+    """Why it was set aside; empty while it runs."""
 
 
 class _State(msgspec.Struct):
@@ -97,38 +109,13 @@ class ShardReport:
     contexts: Sequence[str] = ()
     lives: dict[str, LifeRecord] = field(default_factory=dict)
     """Of the queries that have joined."""
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """What a signature reads, and which shards it runs on."""
-
-    registered: Registered
-    streams: dict[Place, Stream]
-    beside: tuple[Stream, ...]
-    """The streams without the tables."""
-    distribution: str
-    shards: range
-
-    def watermark(self, place: Place, headers: BatchHeaders, *, before: bool = False) -> Instant:
-        """How far a partition has come after a batch or before it: one of a table, by the streams beside it.
-
-        Of a table's rows none is at or below what its batch says, so that holds before the batch as well.
-        """
-        if self.streams[place].is_table:
-            return headers.followed(self.beside)
-        return headers.previous if before else headers.watermark
-
-    def batch(self, parcel: Parcel, portion: Portion) -> Batch:
-        return parcel.batch(portion, self.streams[parcel.place], self.beside)
-
-    @cached_property
-    def time_columns(self) -> dict[str, str]:
-        return {stream.name: stream.time_column for stream in self.streams.values()}
+    failure: Failure | None = None
+    """Why the signature ends here."""
 
 
 class Shard:
-    def __init__(self, number: int, shards: int, store: Store) -> None:
+    def __init__(self, number: int, shards: int, store: Store, query_bytes: int = UNLIMITED) -> None:
+        """``query_bytes``: so much memory a signature may take."""
         self._number = number
         self._shards = shards
         self._store = store
@@ -137,15 +124,22 @@ class Shard:
         self._updates = TableUpdates(store)
         self._evaluations: dict[str, Evaluation] = {}
         self._reaches: dict[str, Reach | None] = {}
-        self._readings: dict[str, _Reading] = {}
+        self._readings: dict[str, Reading] = {}
         self._costs = Costs()
+        self._memory = SignatureMemory(query_bytes)
         self._behind: dict[str, None] = {}
         """Signatures whose reports were carried over, the one that has waited longest first."""
+        self._broken: set[str] = set()
+        """Signatures that were set aside in this micro-batch, and of which that is not told yet."""
 
     @property
     def is_behind(self) -> bool:
         """Is there something left to do that needs no more messages?"""
         return bool(self._behind)
+
+    def note_work(self, mark: WorkMark) -> None:
+        """From now on it is noted who is at work; what is condemned there is set aside."""
+        self._memory.mark = mark
 
     def take(self, parcel: Parcel, plans: PlanLog) -> None:
         """What follows in a partition; what was taken before is passed over."""
@@ -162,19 +156,53 @@ class Shard:
         partition.seen = None if parcel.headers.seen is None else max(parcel.headers.seen, parcel.headers.highest)
         partition.follows = parcel.headers.follows
         for signature, course in self._state.courses.items():
-            if parcel.place in self._reading(signature, plans).streams:
-                self._receive(signature, course, parcel, plans)
+            if not course.failed and parcel.place in self._reading(signature, plans).streams:
+                try:
+                    self._receive(signature, course, parcel, plans)
+                except Exception as error:
+                    self._set_aside(signature, error)
         self._keep(parcel, plans)
 
     def advance(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[ShardReport]:
-        """Every report that is final now, in order of time for each signature, as far as the time suffices.
+        """Every report that is final now, in order of time for each signature, as far as the time suffices."""
+        return chain.from_iterable(self.rounds(plans, seconds))
 
-        Every signature makes some; those that were not done last time come after the others, and each in its turn.
+    def rounds(self, plans: PlanLog, seconds: float = float("inf")) -> Iterator[Iterator[ShardReport]]:
+        """The same in rounds, each to be handed on before the next begins, so that nobody waits for one that is dear.
+
+        Every signature makes some reports; those that were not done last time come after the others, the one that has
+        waited longest first, and each by itself.
         """
         budget = Budget(seconds)
         behind = [signature for signature in self._behind if signature in self._state.courses]
-        for signature in [*(s for s in list(self._state.courses) if s not in self._behind), *behind]:
-            yield from self._costs.making(signature, self._advance(signature, plans, budget), _rows_of)
+        on_time = [signature for signature in self._state.courses if signature not in self._behind]
+        for together in [*self._costs.rounds(on_time), *([signature] for signature in behind)]:
+            yield chain.from_iterable(self._work(signature, plans, budget) for signature in together)
+
+    def _work(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
+        """What a signature has to say now, and what that costs."""
+        if self._state.courses[signature].failed and signature not in self._broken:
+            self._forget_failed(signature, plans)
+        else:
+            yield from self._costs.making(signature, self._contained(signature, plans, budget), _rows_of)
+
+    def _contained(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
+        """What a signature makes, and writes to its pages; whatever it raises ends this signature alone."""
+        if signature not in self._broken:
+            try:
+                yield from self._memory.making(signature, self._advance(signature, plans, budget))
+                if signature in self._evaluations:
+                    with self._memory.at_work(signature):
+                        self._evaluations[signature].flush()
+            except Exception as error:
+                self._set_aside(signature, error)
+        if signature in self._broken:
+            self._broken.discard(signature)
+            course = self._state.courses[signature]
+            failure = Failure(signature, course.failed, course.way.reported)
+            headers = replace(self._headers(signature, course), time=failure.reported, mark=Mark.FAILED)
+            self._costs.forget(signature)
+            yield ShardReport(headers, failure=failure)
 
     def _advance(self, signature: str, plans: PlanLog, budget: Budget) -> Iterator[ShardReport]:
         course = self._state.courses[signature]
@@ -221,8 +249,7 @@ class Shard:
         return {signature: evaluation.faults for signature, evaluation in self._evaluations.items()}
 
     def flush(self) -> None:
-        for evaluation in self._evaluations.values():
-            evaluation.flush()
+        """Write what is kept beside the pages of evaluations, which are written as each signature is done."""
         self._store.put(HEADER, msgspec.msgpack.encode(self._state))
 
     # ── what comes in ───────────────────────────────────────────────────────────────────────────────────
@@ -281,7 +308,8 @@ class Shard:
         evaluation = self._evaluation(signature, course, plans)
         if signature not in self._reaches:
             self._reaches[signature] = evaluation.reach()
-        self._costs.took(signature, batch.rows.num_rows, lambda: evaluation.insert(batch))
+        with self._memory.at_work(signature):
+            self._costs.took(signature, batch.rows.num_rows, lambda: evaluation.insert(batch))
         course.way.take(batch, self._readings[signature].time_columns[batch.stream], self._reaches[signature])
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────────
@@ -337,7 +365,7 @@ class Shard:
             yield ShardReport(headers, lives=lives)
         self._release(signature, course, plans)
 
-    def _last_watermark(self, reading: _Reading, place: Place) -> Instant:
+    def _last_watermark(self, reading: Reading, place: Place) -> Instant:
         """How far a partition had come that is sealed; a table may have been left behind by its streams since."""
         mark = reading.watermark(place, self._last_headers(place))
         return mark if mark < DUSK else DAWN
@@ -413,8 +441,28 @@ class Shard:
             if stream.is_table and place in self._state.partitions:
                 self._forget(place, plans)
 
+    def _set_aside(self, signature: str, error: Exception) -> None:
+        """Drop what a signature has, for good: its operator may stand anywhere in what it was doing."""
+        log.error("a signature is set aside", exc_info=error, extra=fields(signature=signature, shard=self._number))
+        before = self._state.courses[signature]
+        self._clear(signature)
+        self._behind.pop(signature, None)
+        way = SignatureProgress(reported=before.way.reported)
+        course = _Course(before.name, before.version, before.turned, way=way, failed=reason_of(error))
+        self._state.courses[signature] = course
+        self._broken.add(signature)
+
+    def _forget_failed(self, signature: str, plans: PlanLog) -> None:
+        """A signature that was set aside is forgotten when all partitions have come to where its last query is gone."""
+        streams = self._reading(signature, plans).streams
+        there = (self._state.partitions[place] for place in streams)
+        versions = [partition.version for partition in there if not partition.sealed]
+        if not versions or not plans.members(signature, min(versions)):
+            self._end(signature, plans)
+
     def _clear(self, signature: str) -> None:
         self._costs.forget(signature)
+        self._memory.forget(signature)
         self._evaluations.pop(signature, None)
         self._reaches.pop(signature, None)
         pages = Within(self._store, _prefix(signature))
@@ -429,7 +477,7 @@ class Shard:
             self._evaluations[signature] = evaluation_of(registered, members, pages)
         return self._evaluations[signature]
 
-    def _reading(self, signature: str, plans: PlanLog) -> _Reading:
+    def _reading(self, signature: str, plans: PlanLog) -> Reading:
         if signature not in self._readings:
             course = self._state.courses[signature]
             registered = plans.at(course.version).queries[course.name]
@@ -438,7 +486,7 @@ class Shard:
             distribution = distribution_of(registered, self._shards)
             beside = tuple(s for s in registered.query.streams if not s.is_table)
             spread = distribution.shards(self._shards)
-            reading = _Reading(registered, streams, beside, distribution.name, spread)
+            reading = Reading(registered, streams, beside, distribution.name, spread)
             self._readings[signature] = reading
         return self._readings[signature]
 

@@ -25,6 +25,7 @@ from services.operators.shard import Shard, ShardReport
 from services.operators.spark_pages import KEY_DDL, PAGE_DDL, SparkPages
 from services.operators.spark_worker import begin, plans_upto, settle
 from services.operators.stage1 import SequencedMessage, parcels_of, runs
+from services.operators.work_mark import WorkMark
 from stairwise.platform import telemetry
 from stairwise.platform.config import Settings
 from stairwise.reports.contract import Report
@@ -79,6 +80,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def __init__(self, settings: Settings, checkpoint: Path, identity: str) -> None:
         self._brokers = settings.brokers
         self._shards = settings.shards
+        self._query_bytes = settings.query_bytes
         self._bounds = Bounds(settings.report_bytes, settings.piece_bytes)
         self._checkpoint, self._identity = checkpoint, identity
         self._run = _unlike_any()
@@ -93,11 +95,14 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         number = int(key[0])
         parcels = self._parcels(rows)
         shard, store = self._shard(number)
+        committed = self._stamp.get()
+        shard.note_work(WorkMark(self._checkpoint, number, "" if committed is None else committed[0]))
         version = max(p.headers.version for p in parcels)
         plans = plans_upto(self._brokers, version)
         for parcel in parcels:
             shard.take(parcel, plans)
-        yield from _frames(shard.advance(plans, SECONDS), self._bounds)
+        for reports in shard.rounds(plans, SECONDS):
+            yield from _frames(reports, self._bounds)
         if shard.is_behind:  # what is left over wakes the next micro-batch, whether or not more rows come
             yield pd.DataFrame([_record(topics.CARRIED, 0, b"", b"") | {"version": str(version)}])
         shard.flush()
@@ -136,7 +141,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
             store.load(self._pages, bytes(committed[1]))
         store.collect()
         try:
-            return Shard(number, self._shards, store), store
+            return Shard(number, self._shards, store, self._query_bytes), store
         except msgspec.DecodeError as error:
             raise foreign(self._checkpoint, str(error)) from error
 
@@ -179,6 +184,9 @@ def _records(outgoing: Iterable[ShardReport], bounds: Bounds) -> Iterator[dict[s
         headers = {name: value.decode() for name, value in replace(item.headers, size=size).encode()}
         headers[telemetry.TRACEPARENT] = _span(item)
         value = encode_report(item.report) if item.report is not None else b""
+        if item.failure is not None:
+            value = item.failure.encode()
+            yield _record(topics.FAILURES, 0, item.headers.key(), value)
         partition = topics.results_partition(item.headers.signature)
         key = item.headers.key()
         for identity, life in item.lives.items():

@@ -14,6 +14,9 @@ replay the same as before: what all of them hold together is released.
     s0         10 until 90 ─────────────────────
     s1         10   20   30 until 70 ───────────
     released   10   20   30 until 70
+
+A shard that has set a signature aside says so, and nothing after. The end is released when all others have come as far:
+the reports that all shards have made stand before it.
 """
 
 from __future__ import annotations
@@ -155,7 +158,8 @@ class Assembly:
             signature.last[headers.shard] = headers.end
             signature.pending[headers.shard].append(_Waiting(message, begin))
         else:
-            signature.last[headers.shard] = END
+            last = signature.last.get(headers.shard, headers.position)
+            signature.last[headers.shard] = max(last, headers.position) if headers.mark is Mark.FAILED else END
             signature.ended[headers.shard] = message
         if len(signature.last) < headers.shards:
             return
@@ -173,11 +177,10 @@ class Assembly:
         return min(waiting, default=None)
 
     def _is_repeat(self, signature: _Signature, headers: ReportHeaders) -> bool:
+        if signature.over or headers.shard in signature.ended:
+            return True
         last = signature.last.get(headers.shard)
-        if last is None:
-            return False
-        # An end has the time of the last report, or any: only another one tells that it is a repeat.
-        return headers.end <= last if headers.mark in IN_ORDER else last == END
+        return last is not None and headers.mark in IN_ORDER and headers.end <= last
 
     def _release(self, headers: ReportHeaders, signature: _Signature) -> Iterator[Released]:
         frontier = min(signature.last.values())
@@ -200,7 +203,12 @@ class Assembly:
                     signature.pending[shard].popleft()
                 else:
                     head.begin = following
-        if frontier == END:
+        failed = {shard: m for shard, m in signature.ended.items() if m.headers.mark is Mark.FAILED}
+        if failed and frontier >= min(signature.last[shard] for shard in failed):
+            signature.over = True
+            signature.pending.clear()
+            yield Released(headers.signature, END, _by_shard(failed), Mark.FAILED)
+        elif frontier == END:
             marks = {m.headers.mark for m in signature.ended.values()}
             mark = Mark.SEALED if marks == {Mark.SEALED} else Mark.LEFT
             signature.over = True

@@ -54,8 +54,8 @@ class FollowedPlans(FollowingThread):
             raise NotFoundError("query", name, queries)
         return queries[name]
 
-    async def find_version(self, name: str, version: int) -> Registered:
-        """The query that this plan version registered.
+    async def find_version(self, name: str, version: int, *, restarted: bool = False) -> Registered:
+        """The query that this plan version registered; with ``restarted``, as it runs since RESTART QUERY.
 
         One that was dropped is still there for its last reports, unless another one has taken its name.
         """
@@ -64,6 +64,8 @@ class FollowedPlans(FollowingThread):
         now = plans.newest.queries.get(name)
         if registered is None or registered.version != version:
             raise NotFoundError("query", name, plans.newest.queries)
+        if restarted and now is not None and now.query is registered.query:  # a CREATE makes another
+            return now
         if now is not None and now != registered:
             raise ConflictError(
                 f"query {name!r} was dropped and created again: the resume token is one of the earlier query",

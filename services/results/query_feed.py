@@ -134,7 +134,7 @@ class QueryFeed:
     async def _own(self, released: Released) -> Released | None:
         """What the query has of it; None where it has nothing."""
         if released.mark not in IN_ORDER or released.version < self._registered.version:
-            return released if released.mark is Mark.SEALED else None
+            return released if released.mark in (Mark.SEALED, Mark.FAILED) else None
         left = (await self._plans.upto(released.version)).left_at(self._registered)
         if left is not None and left <= released.version:
             return replace(released, position=END, mark=Mark.LEFT)

@@ -31,7 +31,7 @@ from services.results.selection import Selection, selection_of
 from services.results.snapshots import Snapshots, last_report, same_report
 from services.results.update_stream import HEARTBEAT, UpdateStream
 from stairwise.algebra.query import Emit
-from stairwise.errors import ConfigError, LimitError, StairwiseError
+from stairwise.errors import ConfigError, FailedQueryError, LimitError, StairwiseError
 from stairwise.platform.error_status import to_status
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 NAME = "stairwise.v1.Results"
 TOKEN = "stairwise-token-bin"
-"""The trailing metadata in which a subscription that was ended for its lag finds where to resume."""
+"""The trailing metadata in which a subscription that was ended, for its lag or a failure, finds where to resume."""
 SHORTEST_HEARTBEAT = 1.0
 
 Request = TypeVar("Request", pb.SubscribeRequest, pb.SnapshotRequest)
@@ -95,7 +95,8 @@ class ResultsServicer:
             stalled = await self._subscribe(_read(pb.SubscribeRequest.FromString, said), context)
         except StairwiseError as error:
             status = to_status(error)
-            await context.abort(status.code, status.details, status.trailing_metadata)
+            token = ((TOKEN, error.token),) if isinstance(error, FailedQueryError) else ()
+            await context.abort(status.code, status.details, (*status.trailing_metadata, *token))
             return
         if stalled is not None:
             metrics.stalled.add(1)
@@ -167,8 +168,11 @@ class ResultsServicer:
         start = request.WhichOneof("from")
         if start == "token":
             version, cursor = read_token(request.token, request.query)
-            registered = await self._plans.find_version(request.query, version)
-            return registered, cursor, _same_filter(registered, request, cursor)
+            registered = await self._plans.find_version(request.query, version, restarted=True)
+            selection = _same_filter(registered, request, cursor)
+            if registered.version != version:  # it was restarted: what it reports since follows what was sent
+                cursor = Cursor(cursor.position, snapshot=registered.query.emit is Emit.CHANGES)
+            return registered, cursor, selection
         registered = await self._plans.find(request.query)
         selection = selection_of(registered.query, request.filter, lifetimes=request.lifetimes)
         whole_first = registered.query.emit is Emit.CHANGES

@@ -16,9 +16,10 @@ from services.results.cursor import Cursor
 from services.results.query_feed import QueryFeed
 from services.results.rendition import Rendition, Sending, compares_by_level
 from stairwise.algebra.query import Emit, Query, levels_of
-from stairwise.errors import GoneError, LimitError
+from stairwise.errors import FailedQueryError, GoneError, LimitError
 from stairwise.reports.contract import Position
 from stairwise.v1 import results_pb2 as pb
+from stairwise.wire.failures import Failure
 from stairwise.wire.reports import Mark
 
 _REASONS = {Mark.SEALED: pb.End.REASON_SEALED, Mark.LEFT: pb.End.REASON_DROPPED}
@@ -34,6 +35,11 @@ def oversized(query: Query, released: Released) -> LimitError:
         hint=f"subscribe from a later time, {time + 1} or after; fewer keys or coarser slides make reports smaller, "
         "STAIRWISE_REPORT_BYTES of operators allows larger ones",
     )
+
+
+def failed(query: Query, released: Released, token: bytes) -> FailedQueryError:
+    failure = Failure.decode(released.messages[0].value)
+    return FailedQueryError(query.name, failure.reason, token)
 
 
 class UpdateStream:
@@ -62,6 +68,8 @@ class UpdateStream:
                 if released.position >= start.at:
                     raise oversized(self._query, released)
                 continue
+            if released.mark is Mark.FAILED:
+                raise failed(self._query, released, self._rendition.token(cursor))
             if released.mark is not Mark.REPORT:
                 end = pb.End(reason=_REASONS[released.mark])
                 cursor = Cursor(END, complete=True, offset=released.offset)

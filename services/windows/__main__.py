@@ -17,7 +17,7 @@ from stairwise.v1 import registry_pb2_grpc
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
     registry = Registry(settings.brokers, settings.scrape)
-    metrics.watch(lambda: registry.catalogue)
+    metrics.watch(lambda: registry.catalogue, registry.failed_queries)
     servicer = RegistryServicer(registry, Access(settings.security))
     register = partial(registry_pb2_grpc.add_RegistryServicer_to_server, servicer)
     with ServerThread(settings.listen, register, [NAME], security=settings.security) as server:

@@ -12,6 +12,7 @@ from stairwise.cql.script import (
     Explained,
     QueryCreated,
     QueryDropped,
+    QueryRestarted,
     StreamAltered,
     StreamCreated,
     StreamDropped,
@@ -90,6 +91,8 @@ def _record(change: Change) -> ChangeRecord | None:
             return ChangeRecord(drop_stream=dropped)
         case QueryCreated(query=query):
             return ChangeRecord(create_query=ChangeRecord.CreateQuery(name=query.name, text=query.text))
+        case QueryRestarted(query=query):
+            return ChangeRecord(restart_query=ChangeRecord.RestartQuery(name=query.name))
         case QueryDropped(query=query):
             return ChangeRecord(drop_query=ChangeRecord.DropQuery(name=query.name))
         case Explained():
@@ -114,6 +117,8 @@ def _summary(change: Change) -> str:
             return f"dropped stream {stream.name}"
         case QueryCreated(query=query):
             return f"created query {query.name}"
+        case QueryRestarted(query=query):
+            return f"restarted query {query.name}"
         case QueryDropped(query=query):
             return f"dropped query {query.name}"
         case Explained(query=query):

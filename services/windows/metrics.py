@@ -10,7 +10,7 @@ version.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +21,7 @@ from stairwise.operators.due import frames_of
 from stairwise.platform import telemetry
 from stairwise.subsumption.grouping import WindowGroups
 from stairwise.windows.spec import MultiWindow, TimeWindow
+from stairwise.wire.failures import Failure
 from stairwise.wire.plans import PlanCatalogue
 
 
@@ -43,10 +44,9 @@ def census(catalogue: PlanCatalogue) -> Census:
     stairs: defaultdict[str, dict[str, TimeWindow]] = defaultdict(dict)
     queries_on: defaultdict[str, int] = defaultdict(int)
     for registered in catalogue.queries.values():
-        signature = registered.shared
-        if signature is not None:
-            queries_on[signature.name] += 1
-            stairs[signature.name].update(_windows(registered.query))
+        if registered.shared is not None:
+            queries_on[registered.signature] += 1
+            stairs[registered.signature].update(_windows(registered.query))
     groups = [group for windows in stairs.values() for group in WindowGroups.of(windows).groups]
     return Census(
         version=catalogue.version,
@@ -73,8 +73,8 @@ def _windows(query: Query) -> dict[str, TimeWindow]:
     }
 
 
-def watch(newest: Callable[[], PlanCatalogue]) -> None:
-    """Report the newest plans whenever metrics are collected."""
+def watch(newest: Callable[[], PlanCatalogue], failed: Callable[[], Mapping[str, Failure]]) -> None:
+    """Report the newest plans, and the queries that were set aside, whenever metrics are collected."""
 
     @lru_cache(maxsize=1)
     def at(version: int) -> Census:
@@ -100,4 +100,11 @@ def watch(newest: Callable[[], PlanCatalogue]) -> None:
     gauge("stairs", "{stair}", "signatures that queries share", lambda c: [Observation(c.stairs)])
     gauge("groups", "{group}", "chains of nested windows, over all stairs", lambda c: [Observation(c.groups)])
     gauge("steps", "{step}", "windows that hold state, over all stairs", lambda c: [Observation(c.steps)])
+
+    def observe_failed(_: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(1, {"query": name, "reason": failure.reason}) for name, failure in failed().items()]
+
+    telemetry.meter.create_observable_gauge(
+        "stairwise.windows.query.failed", [observe_failed], "1", "1 for each query that operators has set aside"
+    )
     gauge("stair.queries.max", "{query}", "queries of the widest stair", lambda c: [Observation(c.widest)])

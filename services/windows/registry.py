@@ -17,6 +17,7 @@ from types import MappingProxyType
 from confluent_kafka import KafkaException
 
 from services.windows.draft import Drafted, draft, drafting, records_of
+from services.windows.failed_queries import GOOD_FOR, FailedQueries, sentence
 from services.windows.horizons import Horizons
 from services.windows.measured import measured
 from services.windows.permissions import Caller
@@ -24,12 +25,13 @@ from services.windows.positions import Positions
 from stairwise.cql import ast, script
 from stairwise.cql.parser import parse_script
 from stairwise.errors import ConfigError, ConflictError, NotFoundError, StatementError
-from stairwise.plan.explain import horizon_line
+from stairwise.plan.explain import explain, horizon_line
 from stairwise.platform import kafka, telemetry
 from stairwise.schema import Stream
 from stairwise.v1 import plans_pb2
 from stairwise.wire import topics
-from stairwise.wire.plans import PlanCatalogue, PlanReader
+from stairwise.wire.failures import Failure
+from stairwise.wire.plans import PlanCatalogue, PlanReader, Registered
 from stairwise.wire.stream_standing import Standing
 from stairwise.wire.waiting import Cause, Waiting, waiting
 
@@ -59,13 +61,14 @@ class Registry:
         self._brokers = brokers
         self._admin = kafka.admin(brokers)
         topics.ensure(self._admin, {topics.PLANS: 1}, topics.FOREVER)
-        topics.ensure(self._admin, {topics.LIVES: 1, topics.COSTS: 1}, topics.COMPACTED)
+        topics.ensure(self._admin, {topics.LIVES: 1, topics.COSTS: 1, topics.FAILURES: 1}, topics.COMPACTED)
         self._producer = kafka.producer(brokers, transactional_id="stairwise-windows")
         self._producer.init_transactions(30)
         self._plans = PlanReader(brokers)
         self._plans.read_to_end()
         self._horizons = Horizons(brokers)
         self._positions = Positions(brokers, scrape)
+        self._failed_queries = FailedQueries(brokers)
         self._lock = threading.Lock()
         self._draft = drafting(self._plans.log.newest)
         self._owners = _owners(self._plans.log.newest)
@@ -77,6 +80,7 @@ class Registry:
         """Let go of Kafka: nothing can be asked or written any more."""
         self._plans.close()
         self._positions.close()
+        self._failed_queries.close()
         self._producer.close()
         del self._admin  # it has no close of its own, and goes on looking for its broker as long as it is there
 
@@ -92,12 +96,19 @@ class Registry:
         """Where all streams stand. Takes no part in what is drafted: whoever declares something is not held up."""
         return self._positions.of(self.catalogue.streams.values())
 
+    def failed_queries(self, *, good_for: float = GOOD_FOR) -> dict[str, Failure]:
+        """The queries that operators has set aside, and why."""
+        return self._failed_queries.among(self.catalogue, good_for=good_for)
+
     def waiting(self, query: str) -> tuple[Standing, Waiting]:
         """Where the streams of a query stand, and what it waits for."""
         registered = self.catalogue.queries.get(query)
         if registered is None:
             raise NotFoundError("query", query, self.catalogue.queries)
         standing = self._positions.of(registered.query.streams)
+        failure = self.failed_queries().get(query)
+        if failure is not None:
+            return standing, Waiting(Cause.FAILED, sentence(query, failure))
         found = waiting(registered.query, registered.version, standing)
         if found.cause in (Cause.OPERATORS, Cause.PARTITION_BEHIND, Cause.EVENT_TIME):
             joined = self._horizons.joined(registered)
@@ -138,7 +149,11 @@ class Registry:
         registered = self.catalogue.queries.get(drafted.explained)
         if registered is None:
             return drafted
-        lines = [drafted.explanation, horizon_line(self._horizons.of(registered))]
+        explanation = drafted.explanation
+        if registered.apart:
+            sharing = [r.query for r in self.catalogue.queries.values() if r.signature == registered.signature]
+            explanation = explain(registered.query, {query.name: query for query in sharing})
+        lines = [explanation, horizon_line(self._horizons.of(registered))]
         try:
             lines.append(f"now: {self.waiting(drafted.explained)[1].sentence}")
         except ConfigError as error:
@@ -150,7 +165,10 @@ class Registry:
     def _take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
         """Draft the statements and make their topics; what is refused leaves the draft as it was."""
         catalogue = self._draft.copy()
+        if any(isinstance(statement, ast.RestartQuery) for statement in statements):
+            catalogue.failed = frozenset(self.failed_queries(good_for=0.0))
         drafted = [draft(catalogue, statement) for statement in statements]
+        self._set_apart(records_of(drafted), catalogue)
         owners = caller.own(records_of(drafted), self._owners)
         for each in drafted:
             if each.stream is not None:
@@ -160,6 +178,14 @@ class Registry:
         self._draft = catalogue
         self._owners = owners
         return drafted
+
+    def _set_apart(self, changes: Sequence[plans_pb2.Change], catalogue: script.Catalogue) -> None:
+        """A query that would share with queries that were set aside gets a signature of its own."""
+        created = [c.create_query for c in changes if c.WhichOneof("change") == "create_query"]
+        failed = self._failed_queries.signatures() if created else {}
+        for change in created if failed else ():
+            query = catalogue.queries.get(change.name)
+            change.apart = query is not None and Registered(query, 0).signature in failed
 
     def _make_topics(self, stream: Stream) -> None:
         """What a stream or table needs. Its input is compacted or is not, so a name stays with what it first named."""

@@ -73,10 +73,9 @@ class RegistryServicer(registry_pb2_grpc.RegistryServicer):
         return pb.ExplainResponse(explanation=said)
 
     def Status(self, request: pb.StatusRequest, context: grpc.aio.ServicerContext) -> pb.StatusResponse:
-        if request.query:
-            standing, found = self._registry.waiting(request.query)
-            return status_to_proto(standing, self._registry.catalogue.sealed, found)
-        return status_to_proto(self._registry.standing(), self._registry.catalogue.sealed)
+        registry = self._registry
+        standing, found = registry.waiting(request.query) if request.query else (registry.standing(), None)
+        return status_to_proto(standing, registry.catalogue.sealed, found, registry.failed_queries())
 
     def _caller(self, context: grpc.aio.ServicerContext) -> Caller:
         principal = self._access.caller(context)

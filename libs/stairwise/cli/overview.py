@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stairwise.client import Client
-from stairwise.client.status import Status, StreamStatus
+from stairwise.client.status import FailedQuery, Status, StreamStatus
 from stairwise.errors import StairwiseError
 from stairwise.platform.channels import Credentials
 from stairwise.schema import Instant
@@ -50,12 +50,18 @@ class Overview:
     """Why nothing is known of the streams."""
 
     @property
+    def failed(self) -> tuple[FailedQuery, ...]:
+        """The queries that operators has set aside."""
+        return () if self.look is None else self.look.failed
+
+    @property
     def is_healthy(self) -> bool:
         return all(part.is_healthy for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
         parts, streams = [asdict(part) for part in self.parts], [stream.as_json() for stream in self.streams]
-        return {"clock": self.clock, "parts": parts, "streams": streams, "trouble": self.trouble}
+        failed = [asdict(query) for query in self.failed]
+        return {"clock": self.clock, "parts": parts, "streams": streams, "failed": failed, "trouble": self.trouble}
 
 
 class Looking:

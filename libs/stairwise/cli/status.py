@@ -54,7 +54,11 @@ def status(directory: Path | None, format_: str | None, as_document: bool, watch
     elif as_document:
         click.echo(msgspec.json.encode(seen.as_json()))
     else:
-        for line in (*(asdict(part) for part in seen.parts), *(stream.as_json() for stream in seen.streams)):
+        for line in (
+            *(asdict(part) for part in seen.parts),
+            *(stream.as_json() for stream in seen.streams),
+            *({"query": query.name, "failed": query.reason, "reported": query.reported} for query in seen.failed),
+        ):
             click.echo(msgspec.json.encode(line))
     sys.exit(0 if seen.is_healthy else 1)
 
@@ -95,9 +99,17 @@ def drawn(seen: Overview) -> Group:
     over = len(seen.streams) - len(open_)
     if over:
         pieces += [Text(), Text(f"{over} sealed stream{'s' if over > 1 else ''} with nothing left to do", style="dim")]
+    if seen.failed:
+        pieces += [Text(), Text(_counted(len(seen.failed)), style="red")]
+        pieces += _remarks((query.name, query.reason) for query in seen.failed)
     if seen.trouble:
         pieces += [Text(), Text(f"streams are not shown: {seen.trouble}")]
     return Group(*pieces)
+
+
+def _counted(queries: int) -> str:
+    many = "1 query has" if queries == 1 else f"{queries} queries have"
+    return f"{many} FAILED; RESTART QUERY tries again, DROP QUERY gives up"
 
 
 def _is_over(line: StreamLine) -> bool:

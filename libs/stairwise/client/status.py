@@ -37,6 +37,16 @@ class StreamStatus:
 
 
 @dataclass(frozen=True)
+class FailedQuery:
+    """A query that operators has set aside; RESTART QUERY tries again."""
+
+    name: str
+    reason: str
+    reported: Instant | None
+    """Up to where its reports were made; None where there is none."""
+
+
+@dataclass(frozen=True)
 class Status:
     """One look. Two answers with the same ``clock`` are of one look."""
 
@@ -46,11 +56,17 @@ class Status:
     """What the query that was asked for waits for."""
     absent: frozenset[str]
     """Which of ingest and operators did not answer."""
+    failed: tuple[FailedQuery, ...] = ()
 
     @staticmethod
     def from_proto(message: pb.StatusResponse) -> Status:
         waiting = _waiting(message.waiting) if message.HasField("waiting") else None
-        return Status(message.clock_ms, tuple(map(_stream, message.streams)), waiting, frozenset(message.absent))
+        streams, failed = tuple(map(_stream, message.streams)), tuple(map(_failed, message.failed))
+        return Status(message.clock_ms, streams, waiting, frozenset(message.absent), failed)
+
+
+def _failed(message: pb.FailedQuery) -> FailedQuery:
+    return FailedQuery(message.name, message.reason, _optional(message, "reported_ms"))
 
 
 def _stream(message: pb.StreamStatus) -> StreamStatus:
@@ -83,6 +99,6 @@ def _waiting(message: pb.Waiting) -> Waiting:
     )
 
 
-def _optional(message: pb.StreamStatus | pb.Waiting, field: str) -> int | None:
+def _optional(message: pb.StreamStatus | pb.FailedQuery | pb.Waiting, field: str) -> int | None:
     value: int | None = getattr(message, field) if message.HasField(field) else None  # type: ignore[arg-type]
     return value

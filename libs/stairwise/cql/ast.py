@@ -439,6 +439,14 @@ class CreateQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartQuery:
+    """Of a query that operators has set aside."""
+
+    name: Name
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class DropQuery:
     name: Name
     source: Source = NOWHERE
@@ -462,6 +470,7 @@ Statement = (
     | CreateTable
     | DropTable
     | CreateQuery
+    | RestartQuery
     | DropQuery
     | Explain
     | SelectStatement

@@ -329,6 +329,9 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def create_query(self, name: ast.Name, as_: Token, select: ast.SelectStatement) -> ast.CreateQuery:
         return ast.CreateQuery(name, replace(select, start=_span(as_).end))
 
+    def restart_query(self, name: ast.Name) -> ast.RestartQuery:
+        return ast.RestartQuery(name)
+
     def drop_query(self, name: ast.Name) -> ast.DropQuery:
         return ast.DropQuery(name)
 

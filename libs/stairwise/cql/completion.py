@@ -88,7 +88,7 @@ def _names(tokens: Sequence[Token], known: Known) -> list[str]:
     is_named = last in ("STREAM", "TABLE") and first != "CREATE"
     if is_named or last in ("FROM", "JOIN") or (last == "," and clause == "FROM"):
         return [_written(name) for name in known.streams]
-    if last == "EXPLAIN" or (last == "QUERY" and first == "DROP"):
+    if last == "EXPLAIN" or (last == "QUERY" and first in ("DROP", "RESTART")):
         return [_written(name) for name in known.queries]
     if not clause:
         return list(TYPES) if tokens and tokens[-1].type in ("NAME", "QUOTED") and "(" in words else []

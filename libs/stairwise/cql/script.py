@@ -64,6 +64,11 @@ class QueryCreated:
 
 
 @dataclass(frozen=True)
+class QueryRestarted:
+    query: Query
+
+
+@dataclass(frozen=True)
 class QueryDropped:
     query: Query
 
@@ -85,6 +90,7 @@ Change = (
     | TableSealed
     | TableDropped
     | QueryCreated
+    | QueryRestarted
     | QueryDropped
     | Explained
 )
@@ -98,6 +104,8 @@ class Catalogue:
     queries: dict[str, Query] = field(default_factory=dict)
     sealed: set[str] = field(default_factory=set)
     incarnations: dict[str, int] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
+    """The queries that were set aside: they alone can be restarted."""
     free_from: int = 1
     """Names of bare SELECTs below this number are taken."""
 
@@ -115,7 +123,7 @@ class Catalogue:
 
     def copy(self) -> Catalogue:
         streams, queries, incarnations = dict(self.streams), dict(self.queries), dict(self.incarnations)
-        return Catalogue(streams, queries, set(self.sealed), incarnations, self.free_from)
+        return Catalogue(streams, queries, set(self.sealed), incarnations, self.failed, self.free_from)
 
     def _apply(self, statement: ast.Statement) -> Iterator[Change]:
         match statement:
@@ -138,6 +146,8 @@ class Catalogue:
                 yield self._create_query(statement.name.text, statement.select)
             case ast.SelectStatement():
                 yield self._create_query(self._free_name(), statement)
+            case ast.RestartQuery():
+                yield self._restart_query(self._query(statement.name.text))
             case ast.DropQuery():
                 yield self._drop_query(self._query(statement.name.text))
             case ast.Explain():
@@ -214,14 +224,28 @@ class Catalogue:
         query = resolve_query(name, select, self.streams)
         if name in self.queries:
             raise AlreadyExistsError("query", name)
-        for stream in query.streams:
-            if stream.name in self.sealed and not stream.is_table:  # of a table that is complete, all of it is joined
-                raise ConflictError(
-                    f"query {name!r} reads the stream {stream.name!r}, which is sealed",
-                    hint=f"DROP STREAM {stream.name}; and create it again to go on",
-                )
+        self._check_open(query)
         self.queries[name] = query
         return QueryCreated(query)
+
+    def _restart_query(self, query: Query) -> QueryRestarted:
+        """The query begins anew, as one that joins now."""
+        if query.name not in self.failed:
+            raise ConflictError(
+                f"query {query.name!r} has not failed",
+                hint=f"to begin anew: DROP QUERY {query.name}; and CREATE QUERY again",
+            )
+        self._check_open(query)
+        return QueryRestarted(query)
+
+    def _check_open(self, query: Query) -> None:
+        """Can rows still come? Of a table that is complete, all of it is joined."""
+        for stream in query.streams:
+            if stream.name in self.sealed and not stream.is_table:
+                raise ConflictError(
+                    f"query {query.name!r} reads the stream {stream.name!r}, which is sealed",
+                    hint=f"DROP STREAM {stream.name}; and create it again to go on",
+                )
 
     def _drop_query(self, query: Query) -> QueryDropped:
         del self.queries[query.name]

@@ -2,5 +2,6 @@
 
 tree         fields, literals, calls, aggregates          conditions   their parts, and the one spelling of each
 evaluate     a tree over columns                          faults       NULLs from overflow and division by zero
+allowance    whether many rows may be made
 arithmetic, comparison, huge   the functions              views, ranges, codes, order   columns as numpy arrays
 """

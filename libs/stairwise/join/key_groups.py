@@ -45,4 +45,5 @@ class KeyGroups:
     def apart(self, groups: Ints) -> tuple[Ints, Ints]:
         """For some groups, all of their rows: which of the groups each is of, and where it stands."""
         count = self._count[groups]
-        return np.repeat(np.arange(len(groups)), count), self._rows[expand_ranges(self._first[groups], count)]
+        at = expand_ranges(self._first[groups], count)  # first: it asks whether there is room
+        return np.repeat(np.arange(len(groups)), count), self._rows[at]

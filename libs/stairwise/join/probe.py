@@ -276,7 +276,8 @@ class Probe:
             until = self._until(i, found.at[i], groups) - least
             highest = np.minimum(highest, np.searchsorted(times.kept, until, side="right") + times.first)
         count = np.maximum(highest - lowest, 0)
-        return np.repeat(np.arange(len(count)), count), expand_ranges(lowest, count)
+        at = expand_ranges(lowest, count)  # first: it asks whether there is room
+        return np.repeat(np.arange(len(count)), count), at
 
     def _meet(self, found: _Found, stays: Sequence[Stay], groups: KeyGroups | None = None) -> Bools:
         """Can any window hold the rows together?"""

@@ -152,9 +152,8 @@ def match(left_of: Ints, left_keys: list[pa.Array], right_of: Ints, right_keys: 
     in_order = right_codes[order]
     start = np.searchsorted(in_order, left_codes, side="left")
     count = np.searchsorted(in_order, left_codes, side="right") - start
-    left_at = np.repeat(left_rows, count)
-    right_at = right_rows[order[expand_ranges(start, count)]]
-    return left_at, right_at
+    right_at = right_rows[order[expand_ranges(start, count)]]  # first: it asks whether there is room
+    return np.repeat(left_rows, count), right_at
 
 
 def _without_null(of: Ints, keys: list[pa.Array]) -> Ints:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stairwise.expressions.ranges import expand_ranges
 from stairwise.expressions.views import Ints
 
 NONE = -1
@@ -179,6 +180,5 @@ class Chains:
         words = (key << bits) | position
         start = np.searchsorted(words, (keys << bits) | lowest, side="left")
         count = np.searchsorted(words, (keys << bits) | highest, side="right") - start
-        before = np.cumsum(count) - count
-        at = np.arange(int(count.sum())) + np.repeat(start - before, count)
+        at = expand_ranges(start, count)
         return np.repeat(probe, count), position[at]

@@ -16,7 +16,8 @@ A partition counts as quiet
 - after IDLE AFTER, where the stream declares it;
 - else, if it has never had a row on time, after the grace: nothing was ever written to it, or nothing that counts;
 - else never.
-When no partition has rows any more time stands still, unless the stream is LIVE: then it goes by the clock.
+When no partition has rows any more time stands still, unless the stream is LIVE: then it goes by the clock, as soon as
+no partition has had a row for IDLE AFTER, or for the grace where none is declared.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class IdleWatch:
         # What moves between two ticks is seen to be active at one of them at least.
         self._idle_after = math.inf if stream.idle_after is None else max(stream.idle_after, LONGEST)
         self.grace = min(self._idle_after, APPEND_GRACE if stream.timestamp_by is None else GRACE)
+        self._still_after = self.grace if stream.live and stream.idle_after is None else self._idle_after
+        """When no partition has had a row for so long, a stream that is LIVE goes by the clock."""
         self._ticked: float | None = None
         self._watched = 0.0
         """Milliseconds."""
@@ -101,11 +104,14 @@ class IdleWatch:
         active = [seen.watermark for number, seen in partitions.items() if self._is_active(number, seen)]
         if active:
             self._note(min(active))
-        offer = self._offer(clock, is_active=bool(active))
+        offer = self._offer(clock, is_still=self._is_still(partitions))
         if offer is None:
             return {}
-        quiet = [number for number, seen in partitions.items() if seen.owner is not None and self._waits(number, seen)]
-        return {number: offer for number in quiet if offer.watermark > partitions[number].watermark}
+        return {
+            number: offer
+            for number, seen in partitions.items()
+            if seen.owner is not None and offer.watermark > seen.watermark and self._waits(number, seen, offer)
+        }
 
     def _has_moved(self, number: int, seen: Seen) -> bool:
         place = (seen.owner, seen.taken)
@@ -120,20 +126,27 @@ class IdleWatch:
     def _is_active(self, number: int, seen: Seen) -> bool:
         return seen.rows > 0 and self._since(number) < self._idle_after
 
-    def _waits(self, number: int, seen: Seen) -> bool:
-        is_empty = not seen.rows and self.stream.idle_after is None
-        return self._since(number) >= (self.grace if is_empty else self._idle_after)
+    def _is_still(self, partitions: Mapping[int, Seen]) -> bool:
+        """Have rows come once, unless IDLE AFTER is declared, and none for long?"""
+        with_rows = [number for number, seen in partitions.items() if seen.rows]
+        has_begun = bool(with_rows) or self.stream.idle_after is not None
+        return has_begun and all(self._since(number) >= self._still_after for number in with_rows)
+
+    def _waits(self, number: int, seen: Seen, offer: Offer) -> bool:
+        if not seen.rows and self.stream.idle_after is None:
+            return self._since(number) >= self.grace
+        return self._since(number) >= (self._still_after if offer.by_clock else self._idle_after)
 
     def _note(self, watermark: Instant) -> None:
         """It never goes back: what was right to give stays right, whoever has rows again."""
         if not self._notes or watermark > self._notes[-1][1]:
             self._notes.append((self._watched, watermark))
 
-    def _offer(self, clock: Instant, *, is_active: bool) -> Offer | None:
+    def _offer(self, clock: Instant, *, is_still: bool) -> Offer | None:
         while len(self._notes) > 1 and self._is_past_grace(self._notes[1]):
             self._notes.popleft()
         noted = self._notes[0] if self._notes and self._is_past_grace(self._notes[0]) else None
-        if self.stream.live and self.stream.idle_after is not None and not is_active:
+        if self.stream.live and is_still:
             by_clock = clock - self.stream.lateness - 1
             return Offer(by_clock if noted is None else max(by_clock, noted[1]), by_clock=True, is_settled=False)
         if noted is None:

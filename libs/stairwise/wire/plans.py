@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -41,6 +41,8 @@ class Registered:
     version: int
     owner: str = ""
     """Who registered it, where callers are told apart."""
+    apart: bool = False
+    """Does it share with nobody who came before? So it is after a failure of those whom it would share with."""
 
     @property
     def identity(self) -> str:
@@ -55,7 +57,9 @@ class Registered:
     @cached_property
     def signature(self) -> str:
         """The name under which its reports are published, alone or with others."""
-        return self.identity if self.shared is None else self.shared.name
+        if self.shared is None:
+            return self.identity
+        return f"{self.shared.name}@{self.version}" if self.apart else self.shared.name
 
 
 @dataclass
@@ -105,7 +109,10 @@ def fold(before: PlanCatalogue, plan: plans_pb2.PlanVersion) -> PlanCatalogue:
             case "create_query":
                 said = change.create_query
                 query = resolve_query(said.name, _select(said.text), streams)
-                queries[said.name] = Registered(query, plan.number, said.owner)
+                queries[said.name] = Registered(query, plan.number, said.owner, said.apart)
+            case "restart_query":
+                name = change.restart_query.name
+                queries[name] = replace(queries[name], version=plan.number, apart=True)
             case "drop_query":
                 queries.pop(change.drop_query.name)
     return PlanCatalogue(
@@ -239,6 +246,9 @@ def _streams_of(change: plans_pb2.Change, before: PlanCatalogue, after: PlanCata
     match change.WhichOneof("change"):
         case "create_query":
             registered = after.queries.get(change.create_query.name)
+            return [s.name for s in registered.query.streams] if registered else []
+        case "restart_query":
+            registered = before.queries.get(change.restart_query.name)
             return [s.name for s in registered.query.streams] if registered else []
         case "drop_query":
             registered = before.queries.get(change.drop_query.name)

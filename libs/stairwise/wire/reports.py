@@ -47,6 +47,8 @@ class Mark(enum.Enum):
     """The query was dropped and its last report stands before this."""
     TURN = "turn"
     """Queries of the signature have come or gone: every report of those gone stands before this."""
+    FAILED = "failed"
+    """Operators has set the signature aside on this shard; the value is a ``Failure``, and no report follows."""
     OVERSIZED = "oversized"
     """In place of a report that is larger than may be published."""
 

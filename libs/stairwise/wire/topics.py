@@ -8,6 +8,7 @@ dlq.<stream>                rows that are not rows, as they came, with the reaso
 plans                       numbered versions of what runs
 results                     reports, all of one signature in one partition
 lives                       of each query that shares its reports: from when on, and how far back, it sees
+failures                    which signatures operators has set aside, and why
 costs                       what each signature costs operators, for EXPLAIN ANALYZE
 carried                     from operators to themselves: a micro-batch has left something over for the next one
 """
@@ -30,6 +31,7 @@ RESULTS = "results"
 RESULTS_PARTITIONS = 4
 LIVES = "lives"
 COSTS = "costs"
+FAILURES = "failures"
 CARRIED = "carried"
 BROKER_DEFAULT = -1
 """As many replicas as the cluster is set to make."""

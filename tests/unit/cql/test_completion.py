@@ -12,7 +12,7 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "SEAL", "SELECT"]),
+        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "RESTART", "SEAL", "SELECT"]),
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),
@@ -29,6 +29,7 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
         ("SELECT COUNT(*) FROM trades [NOW] WHERE b", []),
         ('SELECT COUNT(*) FROM "my quotes" [NOW] WHERE b', ["bid"]),
         ("DROP QUERY v", ["volumes"]),
+        ("RESTART QUERY v", ["volumes"]),
         ("EXPLAIN ", ["volumes", '"select"', "ANALYZE", "SELECT"]),
         ("CREATE STREAM s (a B", ["BIGINT", "BOOLEAN"]),
         ("CREATE STREAM s (a BIGINT) TIMESTAMP ", ["BY"]),

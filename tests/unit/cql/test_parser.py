@@ -32,6 +32,7 @@ def refusal(text: str) -> StatementError:
         ("SEAL TABLE s", ast.SealTable),
         ("CREATE QUERY q AS SELECT a FROM s", ast.CreateQuery),
         ("DROP QUERY q", ast.DropQuery),
+        ("RESTART QUERY q", ast.RestartQuery),
         ("EXPLAIN q", ast.Explain),
         ("EXPLAIN SELECT a FROM s", ast.Explain),
         ("SELECT a FROM s", ast.SelectStatement),

@@ -9,6 +9,7 @@ from stairwise.cql.script import (
     Explained,
     QueryCreated,
     QueryDropped,
+    QueryRestarted,
     StreamAltered,
     StreamCreated,
     StreamDropped,
@@ -64,6 +65,19 @@ def test_altering_a_stream_changes_what_is_named_and_nothing_else() -> None:
     (altered,) = made.execute("ALTER STREAM s SET LATENESS 0s")
     assert isinstance(altered, StreamAltered)
     assert altered.changes_nothing
+
+
+def test_a_query_is_restarted_if_it_has_failed_and_rows_can_come() -> None:
+    made = catalogue(STREAM + "CREATE QUERY x AS SELECT a FROM s")
+    with pytest.raises(ConflictError, match="has not failed"):
+        made.execute("RESTART QUERY x")
+    made.failed = frozenset({"x"})
+    (restarted,) = made.execute("RESTART QUERY x")
+    assert restarted == QueryRestarted(made.queries["x"])
+    with pytest.raises(NotFoundError):
+        made.execute("RESTART QUERY y")
+    with pytest.raises(ConflictError, match="which is sealed"):
+        made.execute("SEAL STREAM s; RESTART QUERY x")
 
 
 def test_explaining_a_select_starts_nothing() -> None:

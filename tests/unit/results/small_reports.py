@@ -19,6 +19,7 @@ from stairwise.cql.resolve import resolve_query
 from stairwise.reports.contract import Position, Report
 from stairwise.reports.expansion import report_schema
 from stairwise.schema import Column, Stream, Type
+from stairwise.wire.failures import Failure
 from stairwise.wire.plans import Registered
 from stairwise.wire.reports import Mark, ReportHeaders, encode_report
 
@@ -67,6 +68,11 @@ class Topic:
     def oversized(self, time: int, *, shard: int = 0) -> ReportMessage:
         """Write the mark in place of a report that is too large."""
         return self._write(shard, time, b"", mark=Mark.OVERSIZED)
+
+    def failed(self, time: int, reason: str = "too large", *, shard: int = 0) -> ReportMessage:
+        """Write that the signature was set aside."""
+        value = Failure(self.registered.signature, reason, time).encode()
+        return self._write(shard, time, value, mark=Mark.FAILED)
 
     def again(self, message: ReportMessage) -> ReportMessage:
         """Write a message once more, as a replayed micro-batch does."""

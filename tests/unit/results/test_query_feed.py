@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+import grpc
 import pyarrow as pa
 import pytest
 
@@ -17,12 +18,15 @@ from services.results.assembly import END, Released
 from services.results.journal import FIRST, Journal
 from services.results.query_feed import QueryFeed
 from services.results.report_message import ReportMessage
+from services.results.update_stream import failed
+from stairwise.platform.error_status import to_status
 from stairwise.reports.contract import Life
 from stairwise.reports.expansion import Expansion
 from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN
 from stairwise.state.store import MemoryStore
 from stairwise.wire.batches import BatchHeaders, encode_rows
+from stairwise.wire.failures import Failure
 from stairwise.wire.plans import PlanLog, Registered
 from stairwise.wire.reports import LifeRecord, Mark, encode_report
 from tests.plans import plan_log
@@ -199,3 +203,21 @@ def test_a_run_that_was_too_large_is_told_wherever_a_reader_begins(kind: str) ->
         reports = read(feed_of(f"often_{kind}", 1, plans, large, lives), at)
         assert sum(r.mark is Mark.OVERSIZED for r in reports) == 1
         assert all(r.position >= at for r in reports)
+
+
+@each_kind
+def test_a_query_ends_with_the_failure_of_its_signature(kind: str) -> None:
+    plans, messages, lives = written(1)
+    signature = plans.at(1).queries[f"often_{kind}"].signature
+    upto = next(i for i, m in enumerate(messages) if m.headers.signature == signature and m.headers.time == 30)
+    last = messages[upto]
+    failure = Failure(signature, "too large", 30)
+    headers = replace(last.headers, mark=Mark.FAILED)
+    before = [*messages[: upto + 1], ReportMessage(headers, failure.encode(), len(messages))]
+    reports = read(feed_of(f"often_{kind}", 1, plans, before, lives))
+    assert times(reports) == [10, 20, 30]
+    assert (reports[-1].mark, reports[-1].position) == (Mark.FAILED, END)
+    error = failed(plans.at(1).queries[f"often_{kind}"].query, reports[-1], b"token")
+    assert to_status(error).code == grpc.StatusCode.FAILED_PRECONDITION
+    assert "too large" in error.message
+    assert error.token == b"token"

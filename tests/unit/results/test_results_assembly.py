@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.results.assembly import END, Assembly
+from stairwise.schema import DAWN
 from stairwise.wire.reports import Mark
 from tests.unit.results.small_reports import Topic, counts, released
 
@@ -126,3 +127,25 @@ def test_reading_from_the_offset_of_any_report_finds_it_and_all_that_follow(data
         tail = [r for r in again if r.position >= report.position]
         assert [r.position for r in tail] == [r.position for r in every[i:]]
         assert [r.report().rows for r in tail] == [r.report().rows for r in every[i:]]
+
+
+def test_a_failure_ends_a_signature_after_the_reports_that_all_shards_have_made() -> None:
+    topic = Topic(counts(), shards=2)
+    topic.report(10, shard=0)
+    topic.report(20, shard=0)
+    topic.failed(20, shard=0)
+    topic.report(10, shard=1)
+    assert positions(topic) == [(10, 0)]
+    topic.report(20, shard=1)
+    assert positions(topic) == [(10, 0), (20, 0), END]
+    topic.report(30, shard=1)
+    topic.failed(20, shard=0)
+    *_, end = released(topic.messages)
+    assert end.mark is Mark.FAILED
+    assert [message.headers.shard for message in end.messages] == [0]
+
+
+def test_a_shard_that_fails_before_its_first_report_ends_the_signature() -> None:
+    topic = Topic(counts())
+    topic.failed(DAWN)
+    assert [(report.position, report.mark) for report in released(topic.messages)] == [(END, Mark.FAILED)]
