@@ -34,7 +34,8 @@ from services.lookups.remote_watermarks import RemoteWatermarks
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import int64_view
 from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import among_the_last, look_up, look_up_each, look_up_plainly, named_keys
+from stairwise.lookups.gather import look_up, look_up_each, look_up_plainly, named_keys
+from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
@@ -117,7 +118,7 @@ class Coordinator:
         for one in asked:
             histories = self._remote.here(one.lookup.stream)
             if one.keys is not None:
-                answers.append(look_up_each(one.lookup, at, list(histories.values()), one.keys, one.ranges))
+                answers.append(look_up_each(one.lookup, at, histories, one.keys, one.ranges))
             else:
                 answers.append(look_up(one.lookup, at, histories))
         return at, answers
@@ -127,13 +128,13 @@ class Coordinator:
 
         The steps come to the same, at more cost.
         """
-        asked_of: list[tuple[KeyedLookup, list[PartitionHistory]]] = []
+        asked_of: list[tuple[KeyedLookup, dict[int, PartitionHistory]]] = []
         for one in asked:
             held = self._holdings.whole(one.lookup.stream) if one.keys is not None or one.lookup.is_plain else None
             if held is None:
                 return None
-            asked_of.append((one, [partition.history for partition in held]))
-        at = min(history.watermark for _, histories in asked_of for history in histories)
+            asked_of.append((one, {partition.number: partition.history for partition in held}))
+        at = min(history.watermark for _, histories in asked_of for history in histories.values())
         if at in (DAWN, DUSK):
             return None
         answers: list[pa.RecordBatch] = []
@@ -172,12 +173,12 @@ class Coordinator:
     async def _answer(self, asked: KeyedLookup, at: Instant) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window
         ask = StepRequest(PARTS, lookup.stream, lookup, at)
+        if isinstance(window, RowsWindow):
+            ask = replace(ask, counts=await self._counts(ask, window.rows))
         if asked.keys is not None:
             each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
             return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
-        if isinstance(window, RowsWindow):
-            ask = replace(ask, counts=await self._counts(ask, window.rows))
-        elif lookup.bound is not None and lookup.stream.partitions > 1:
+        if lookup.bound is not None and lookup.stream.partitions > 1:
             named = await self._ask(replace(ask, step=CANDIDATES))
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
         return put_together(lookup, at, _parts(await self._ask(ask)))

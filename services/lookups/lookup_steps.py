@@ -15,8 +15,8 @@ import pyarrow as pa
 from services.lookups.holdings import Holdings, Partition
 from stairwise.errors import NotReadyError
 from stairwise.expressions.views import Ints
-from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import aligned, asked_part, candidates, part
+from stairwise.lookups.last_rows import extent_at
+from stairwise.lookups.partition_parts import Held, aligned, asked_part, candidates, part
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.state.pages import from_page, to_plain_page
@@ -101,8 +101,12 @@ def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings) ->
     for partition in held:
         if partition.history.watermark < ask.at:  # it moved here since T was fixed
             raise NotReadyError(f"partition {partition.number} of {ask.stream.name} has not reached the lookup's time")
-    together = _together(ask, ask.lookup, [partition.history for partition in held])
-    return StepAnswer(rows=[_rows(ask, ask.lookup, p) for p in held] if together is None else [together])
+    if ask.step == TIMES:
+        count = ask.lookup.window.rows if isinstance(ask.lookup.window, RowsWindow) else 0
+        times = [pa.array(partition.history.last_times(ask.at, count)) for partition in held]
+        return StepAnswer(rows=[pa.RecordBatch.from_arrays([column], names=[TIME]) for column in times])
+    extents = [extent_at(ask.lookup, ask.at, p.history, ask.counts.get(p.number, 0)) for p in held]
+    return StepAnswer(rows=_rows(ask, ask.lookup, [(p.history, e) for p, e in zip(held, extents, strict=True)]))
 
 
 def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
@@ -115,25 +119,16 @@ def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
     return partition
 
 
-def _together(ask: StepRequest, lookup: Lookup, histories: Sequence[PartitionHistory]) -> pa.RecordBatch | None:
-    """What the partitions tell as one, where their structures can be added before anything is made of them."""
-    if ask.step == PARTS:
-        return asked_part(histories, lookup, ask.at)
-    if ask.step == ALIGNED and ask.keys is not None:
-        partials = aligned(histories, lookup, ask.at, ask.keys, ask.ranges).partials(lookup.needs)
-        return pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)
-    return None
-
-
-def _rows(ask: StepRequest, lookup: Lookup, partition: Partition) -> pa.RecordBatch | None:
-    if ask.step == TIMES:
-        count = lookup.window.rows if isinstance(lookup.window, RowsWindow) else 0
-        times = partition.history.last_times(ask.at, count)
-        return pa.RecordBatch.from_arrays([pa.array(times)], names=[TIME])
+def _rows(ask: StepRequest, lookup: Lookup, held: Sequence[Held]) -> list[pa.RecordBatch | None]:
+    """What the partitions tell: each by itself, or as one where their structures can be added before."""
     if ask.step == CANDIDATES:
-        return candidates(partition.history, lookup, ask.at)
+        return [candidates(history, lookup, extent) for history, extent in held]
     if ask.step == PARTS:
-        return part(partition.history, lookup, ask.at, ask.keys, ask.counts.get(partition.number))
+        together = asked_part(held, lookup)
+        return [part(history, lookup, extent, ask.keys) for history, extent in held] if together is None else [together]
+    if ask.step == ALIGNED and ask.keys is not None:
+        partials = aligned(held, lookup, ask.keys, ask.ranges).partials(lookup.needs)
+        return [pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)]
     raise ValueError(f"there is no step {ask.step}")
 
 

@@ -14,15 +14,19 @@ So whoever asks often pays for updates, and whoever asks once does not (seed 004
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
+from stairwise.lookups.extent import Extent
 from stairwise.lookups.reorder import ReorderBuffer
 from stairwise.lookups.settled_rows import BatchRows, SettledRows
 from stairwise.lookups.signature_index import SignatureIndex
@@ -66,12 +70,18 @@ class Retain:
 class _Page:
     """Rows that are kept, as they came: those of one batch, or a copy of those of several small ones."""
 
-    def __init__(self, piece: BatchRows, time_column: int) -> None:
+    def __init__(self, piece: BatchRows, time_column: int, number: int) -> None:
+        """``number`` is that of the first row."""
         times = piece.ints(time_column)
         self.piece = piece
+        self.number = number
         self.rows = piece.rows
+        self.times = times
         self.first: Instant = int(times[0])
         self.last: Instant = int(times[-1])
+
+
+_first_of, _last_of, _number_of = attrgetter("first"), attrgetter("last"), attrgetter("number")
 
 
 @dataclass
@@ -97,7 +107,7 @@ class PartitionHistory:
         """``reached`` tells how far the stream has come as a whole: what is asked is asked there."""
         self.stream = stream
         self._reached = reached
-        self._partition = partition
+        self.partition = partition
         self._time: int = stream.arrow_schema.get_field_index(stream.time_column)
         self._retain = retain
         self._buffer = ReorderBuffer(stream)
@@ -126,6 +136,39 @@ class PartitionHistory:
         """Rows at or below it are no longer kept."""
         self._settle_to_answer()
         return self._horizon
+
+    def number_at(self, instant: Instant) -> int:
+        """How many rows are at or before an instant, dropped ones included: the number of the first row after it.
+
+        Rows that were dropped stand at the horizon, the latest that they can have been at. A window that begins among
+        them is out of reach.
+        """
+        self._settle_to_answer()
+        at = bisect_right(self._pages, instant, key=_first_of)
+        if not at:
+            return self._dropped if instant >= self._horizon else 0
+        page = self._pages[at - 1]
+        return page.number + int(page.times.searchsorted(instant, side="right"))
+
+    def time_of(self, number: int) -> Instant:
+        """The time of a row."""
+        if number < self._dropped:
+            return self._horizon
+        page = self._pages[bisect_right(self._pages, number, key=_number_of) - 1]
+        return int(page.times[number - page.number])
+
+    def extent_of(self, first: int, end: int) -> Extent:
+        """The rows of these numbers, of which there may be none."""
+        if first == end:
+            return Extent(self.watermark, self.watermark, first, end)
+        return Extent(self.time_of(first) - 1, self.time_of(end - 1), first, end)
+
+    def reaches(self, extent: Extent) -> bool:
+        """Are all these rows kept?"""
+        self._settle_to_answer()
+        if extent.first is not None:
+            return extent.first >= min(self._dropped, extent.end)
+        return extent.rear >= self._horizon or self._horizon == DAWN
 
     @property
     def size_bytes(self) -> int:
@@ -168,8 +211,8 @@ class PartitionHistory:
         if not len(settled):
             return
         first = self._dropped + self.rows
-        self.rows += len(settled)
         for piece in settled.pieces:
+            self.rows += piece.length
             self._append(piece)
         for signature, index in list(self._indexes.items()):
             use = self._uses[signature]
@@ -180,8 +223,8 @@ class PartitionHistory:
                 index.update(settled, first)
         self._keep_within()
 
-    def index(self, lookup: Lookup, rear: Instant, front: Instant, *, at_once: bool = False) -> SignatureIndex | None:
-        """The index that answers a lookup over (rear, front], if it is worth having one and is there.
+    def index(self, lookup: Lookup, extent: Extent, *, at_once: bool = False) -> SignatureIndex | None:
+        """The index that answers a lookup over a stretch, if it is worth having one and is there.
 
         An index is made of ``MAKE`` rows at each lookup that asks for it, so that none has to wait for all;
         ``at_once`` says that this one does.
@@ -192,7 +235,7 @@ class PartitionHistory:
         index = self._indexes.get(signature)
         if index is not None and index.serves(lookup):
             return index
-        use.looked_at += self._span_rows(rear, front)
+        use.looked_at += self.rows if at_once else sum(len(page.times) for page in self._pages_of(extent))
         if use.looked_at < self.rows or (lookup.must_look_through and lookup.asked is None):
             return None
         if use.making is None or not use.making.serves(lookup):
@@ -213,7 +256,7 @@ class PartitionHistory:
     def describe(self, lookup: Lookup) -> str:
         """How lookups of this kind are answered here now, and why."""
         self._settle_to_answer()
-        kept = f"{self._partition}: {self.rows} rows and {self.size_bytes} bytes are kept"
+        kept = f"{self.partition}: {self.rows} rows and {self.size_bytes} bytes are kept"
         index = self._indexes.get(lookup.signature)
         if index is not None and index.serves(lookup):
             why = "since lookups have looked at more rows than that takes"
@@ -221,21 +264,28 @@ class PartitionHistory:
         use = self._uses.get(lookup.signature, _Use())
         return f"{kept}; the rows are looked through: structures are made after {self.rows - use.looked_at} rows more"
 
-    def span(self, rear: Instant, front: Instant) -> tuple[pa.RecordBatch, Rows]:
-        """The settled rows with rear < time ≤ front, and their places."""
+    def span(self, extent: Extent) -> tuple[pa.RecordBatch, Rows]:
+        """The settled rows of a stretch, and their places."""
         self._settle_to_answer()
-        found, skipped = [], self._dropped
-        place = None
-        for page in self._pages:
-            if page.last > rear and page.first <= front:
-                times = int64_view(page.rows.column(self._time))
-                start, stop = np.searchsorted(times, (rear, front), side="right").tolist()
-                if stop > start:
-                    found.append(page.rows.slice(start, stop - start))
-                    place = skipped + start if place is None else place
-            skipped += page.rows.num_rows
+        found, place = [], None
+        for page in self._pages_of(extent):
+            if extent.first is None:
+                start, stop = page.times.searchsorted((extent.rear, extent.front), side="right").tolist()
+            else:
+                start, stop = max(0, extent.first - page.number), min(len(page.times), extent.end - page.number)
+            if stop > start:
+                found.append(page.rows.slice(start, stop - start))
+                place = page.number + start if place is None else place
         rows = concat(found) if found else empty(self.stream.arrow_schema)
         return rows, self._places(rows, place or 0)
+
+    def _pages_of(self, extent: Extent) -> Iterator[_Page]:
+        """The pages that have rows of a stretch, and perhaps others beside them."""
+        return islice(
+            self._pages,
+            bisect_left(self._pages, extent.rear, key=_last_of),
+            bisect_right(self._pages, extent.front, key=_first_of),
+        )
 
     def rows_at(self, numbers: Ints) -> tuple[pa.RecordBatch, Rows]:
         """The settled rows of these numbers, which are in order and came from an index, and their places."""
@@ -247,50 +297,23 @@ class PartitionHistory:
         places = self._places(rows, 0)
         return rows, Rows(places.time, places.partition, numbers)
 
-    def _span_rows(self, rear: Instant, front: Instant) -> int:
-        """About how many rows are between, without looking at them."""
-        return sum(page.rows.num_rows for page in self._pages if page.last > rear and page.first <= front)
-
     def last_times(self, front: Instant, count: int) -> Ints:
-        """The times of the last ``count`` rows at or before an instant, in order.
-
-        Rows that were dropped stand at the horizon, the latest that they can have been at: if the last rows of all
-        partitions reach down to one, this partition is asked for more than it has, and says that it is out of reach.
-        """
-        times = self.last_rows(front, count)[1].time
-        return np.concatenate((np.full(min(count - len(times), self._dropped), self._horizon, np.int64), times))
-
-    def last_rows(self, front: Instant, count: int) -> tuple[pa.RecordBatch, Rows]:
-        """The last ``count`` rows at or before an instant, and their places."""
-        self._settle_to_answer()
-        found: list[pa.RecordBatch] = []
-        place = self._dropped + self.rows
-        for page in reversed(self._pages):
-            if count <= 0:
-                break
-            place -= page.rows.num_rows
-            stop = int(np.searchsorted(int64_view(page.rows.column(self._time)), front, side="right"))
-            start = max(0, stop - count)
-            if stop > start:
-                found.append(page.rows.slice(start, stop - start))
-                count -= stop - start
-                first = place + start
-        if not found:
-            rows = empty(self.stream.arrow_schema)
-            return rows, self._places(rows, 0)
-        rows = concat(found[::-1])
-        return rows, self._places(rows, first)
+        """The times of the last ``count`` rows at or before an instant, in order."""
+        end = self.number_at(front)
+        first = max(0, end - count)
+        times = self.span(self.extent_of(max(first, min(end, self._dropped)), end))[1].time
+        return np.concatenate((np.full(end - first - len(times), self._horizon, np.int64), times))
 
     def _places(self, rows: pa.RecordBatch, first: int) -> Rows:
         """Settled rows are in order of time and sequence: their number orders them as their sequence does."""
         count = rows.num_rows
         times = int64_view(rows.column(self._time))
-        return Rows(times, np.full(count, self._partition, np.int32), np.arange(first, first + count))
+        return Rows(times, np.full(count, self.partition, np.int32), np.arange(first, first + count))
 
     def _planned(self, lookup: Lookup, *others: SignatureIndex | None) -> SignatureIndex:
         """An empty index for a lookup, and for all that others of its signature were made for."""
-        indexed = lookup.must_look_through
-        needs: set[Need] = set() if indexed else set(lookup.needs)
+        indexed = lookup.needs_numbers
+        needs: set[Need] = set() if lookup.must_look_through else set(lookup.needs)
         bounds = [] if lookup.bound is None else [lookup.bound]
         for other in others:
             if other is not None:
@@ -335,7 +358,7 @@ class PartitionHistory:
             self._page_bytes -= page.rows.nbytes
             self._pages.pop()
             piece = joined
-        kept = _Page(piece, self._time)
+        kept = _Page(piece, self._time, self._dropped + self.rows - piece.length)
         self._pages.append(kept)
         self._page_bytes += kept.rows.nbytes
 

@@ -20,6 +20,7 @@ from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
 from stairwise.expressions.views import Ints, Words, float64_view, int64_view, order_keys, validity
+from stairwise.lookups.extent import Extent
 from stairwise.lookups.settled_rows import SettledRows
 from stairwise.lookups.statement import Bound, Lookup, LookupSignature, Need
 from stairwise.lookups.tally import Tally, Total
@@ -99,7 +100,9 @@ class SignatureIndex:
         bound = lookup.bound
         if bound is not None and bound.function in _FILTERED and (bound.function, bound.args) not in self.filtered:
             return False
-        return self.is_indexed if lookup.must_look_through else self.needs.issuperset(lookup.needs)
+        if lookup.needs_numbers and not self.is_indexed:
+            return False
+        return lookup.must_look_through or self.needs.issuperset(lookup.needs)
 
     def update(self, rows: SettledRows, first: int) -> None:
         """Rows in stream order, later than all before; ``first`` is the number of the first of them."""
@@ -155,12 +158,13 @@ class SignatureIndex:
         """The keys that have rows after ``rear``."""
         return self._substreams.active(rear)
 
-    def candidates(self, bound: Bound, rear: Instant, front: Instant, parts: int) -> Ints:
+    def candidates(self, bound: Bound, extent: Extent, parts: int) -> Ints:
         """The keys that may meet a bound: by its filter, or all that have rows where that cannot tell.
 
         Of a stream in several parts, a count or a sum is at least the bound over all only if it is at least its
         share in one of them.
         """
+        rear = extent.rear
         found: Ints | None = None
         match bound.function:
             case "COUNT":
@@ -169,15 +173,23 @@ class SignatureIndex:
             case "SUM":
                 found = self._sum_filters[bound.args].lookup(self._substreams, bound.value / parts, rear)
             case "MAX" | "MIN":
-                found = self._extreme_filters[bound.function, bound.args].lookup(rear, front, _below(bound))
+                found = self._extreme_filters[bound.function, bound.args].lookup(rear, extent.front, _below(bound))
         return self.active(rear) if found is None else found
 
-    def spans(self, number: Ints, rear: Ints, front: Instant) -> Intervals:
-        return self._substreams.up_to(number, rear, front)
+    def spans(self, number: Ints, extent: Extent, rears: Ints | None = None) -> Intervals:
+        """The rows of these keys in a stretch; each from a rear of its own on, if they are given."""
+        if extent.first is not None and self._index is not None:
+            return self._index.between(self._substreams.rings(number), number, extent.first, extent.end)
+        return self._substreams.up_to(
+            number, np.full(len(number), extent.rear) if rears is None else rears, extent.front
+        )
 
-    def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
+    def count(self, total: Total, needs: Sequence[Need], number: int, extent: Extent) -> None:
         """Add what the structures give for one key; all needs are sums."""
-        left, right, rows = self._substreams.span_of(number, rear, front)
+        if extent.first is None or self._index is None:
+            left, right, rows = self._substreams.span_of(number, extent.rear, extent.front)
+        else:
+            left, right, rows = self._substreams.span_of(number, extent.first - 1, extent.end - 1, self._index.numbers)
         total.rows += rows
         for sums, need in zip(total.sums, needs, strict=True):
             for column, value in self._sums[need].between(left, right).items():

@@ -158,6 +158,20 @@ def test_keys_asked_one_by_one_and_a_lookup_see_one_instant() -> None:
     with_two(ask)
 
 
+def test_keys_asked_one_by_one_over_the_last_rows_of_both() -> None:
+    last = sorted((row[0], i % 2, row[1]) for i, row in enumerate(ROWS) if row[0] <= 299)[-51:]
+
+    async def ask(one: Server, other: Server) -> None:
+        item = Many("SELECT k, COUNT(*) AS c FROM s [ROWS 51] GROUP BY k", ["k3", "none", "k1"])
+        for server in (one, other):
+            request = lookups_pb2.LookupManyRequest(lookups=[item.to_proto()])
+            response = await server.stub.LookupMany(request, timeout=10)
+            counts = [row["c"] for row in from_page(response.rows[0]).to_pylist()]
+            assert counts == [sum(key == asked for *_, key in last) for asked in ("k3", "none", "k1")]
+
+    with_two(ask)
+
+
 def test_a_partition_that_nobody_holds_yet_is_worth_another_try() -> None:
     async def ask(one: Server, other: Server) -> None:
         with pytest.raises(NotReadyError, match="no worker holds partition 1 of s yet") as caught:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from stairwise.lookups import partition_history, signature_index
+from stairwise.lookups.extent import Extent
 from stairwise.lookups.gather import look_up
 from stairwise.lookups.partition_history import LUMP, PartitionHistory, Retain
 from stairwise.lookups.partition_parts import OutOfReachError
@@ -45,7 +46,7 @@ def test_many_batches_of_text_are_counted_for_as_long_as_they_are_kept() -> None
     for start in range(0, 200_000, 100):
         columns = [pa.array(range(start, start + 100)), pa.array([0] * 100), pa.array(["x" * 20] * 100)]
         history.take(pa.RecordBatch.from_arrays(columns, schema=stream.arrow_schema), start + 99)
-    kept, _ = history.span(0, 200_000)
+    kept, _ = history.span(Extent(0, 200_000))
     assert history.size_bytes <= kept.nbytes + 1_000
 
 
@@ -99,7 +100,7 @@ def test_signatures_that_were_asked_once_are_forgotten(monkeypatch: pytest.Monke
     monkeypatch.setattr(partition_history, "MOST_USES", 20)
     history = PartitionHistory(STREAM, 0, Retain())
     for number in range(40):
-        history.index(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0, 9)
+        history.index(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), Extent(0, 9))
     assert len(history._uses) == 20
 
 
