@@ -109,6 +109,8 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
 
     def _asked(self, item: lookups_pb2.ManyItem) -> KeyedLookup:
         lookup = self._statements.read(item.select)
+        if lookup.explain:
+            raise StairwiseError("EXPLAIN is asked by itself, not among many", hint="ask for it in a Lookup of its own")
         if not item.keys:
             if item.ranges_ms:
                 raise StairwiseError("ranges are for keys that are asked one by one", hint="send keys, or no ranges")

@@ -267,9 +267,18 @@ def _check_shape(statement: ast.SelectStatement) -> None:
         raise source.error(
             clause.span, "a lookup has no windows of this kind", hint="write [RANGE ...], [FROM ...] or [ROWS n]"
         )
-    for option in getattr(clause, "options", ()):
-        if option.keyword in ("SLIDE", "OFFSET", "RETAIN"):
-            raise source.error(option.span, f"a lookup has no {option.keyword}: it is answered at once, and once")
+    if isinstance(clause, ast.NowClause):
+        raise source.error(
+            relation.sources[0].stream.span,
+            "a lookup has no NOW: it is answered at T, which need not end a granule",
+            hint="write [RANGE 1 SECOND], or as long as the stream's granule is",
+        )
+    options = [clause.slide] if isinstance(clause, ast.RowsClause) else getattr(clause, "options", ())
+    for option in options:
+        if option is not None and option.keyword in ("SLIDE", "OFFSET", "RETAIN"):
+            raise source.error(
+                option.span, f"a lookup has no {option.keyword}: it is answered at once, and once", hint="leave it out"
+            )
 
 
 def _keys(select: Select) -> tuple[LookupSignature, tuple[tuple[Value, ...], ...] | None]:

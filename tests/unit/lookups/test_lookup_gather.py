@@ -222,6 +222,8 @@ def test_keys_of_another_type_change_nothing_and_say_so() -> None:
             (lookups_pb2.ManyItem(select=select, keys=b"nonsense"), "no Arrow IPC stream"),
             (Many(select, ["k1"], [1, 2]).to_proto(), "1 keys and 2 ranges"),
             (Many("SELECT COUNT(*) FROM s [RANGE 9 ms]", ["k1"]).to_proto(), "types"),
+            (Many(f"EXPLAIN {select}").to_proto(), "EXPLAIN is asked by itself"),
+            (Many(select.replace("RANGE 9 ms", "ROWS 9"), ["k1"], [5]).to_proto(), "only a window by RANGE"),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await one.stub.LookupMany(lookups_pb2.LookupManyRequest(lookups=[item]), timeout=10)
