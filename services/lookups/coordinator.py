@@ -3,8 +3,8 @@
     client ──▶ any worker ──┬─▶ its own partitions
                             └─▶ the owners of the others, all at once, step by step (``lookups.gather``)
 
-While the answer is made from partitions that are here, nothing else runs in the loop: it is one consistent state.
-Partitions elsewhere may go on meanwhile; they are asked at T, which they have passed.
+What structures answer is answered at once. Rows that have to be looked through are settled at once and looked through
+beside the loop. Partitions may go on meanwhile, here and elsewhere: they are asked at T, which they have passed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,28 @@ from services.lookups.lookup_steps import (
     StepAnswer,
     StepRequest,
     answer_step,
+    made,
+    scanned,
 )
 from services.lookups.peers import Peers
 from services.lookups.remote_watermarks import RemoteWatermarks
+from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import int64_view
 from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import look_up, look_up_each, look_up_plainly, named_keys
+from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
 from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.partition_parts import unmade
+from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
 from stairwise.wire import topics
 
 POLL = 0.01
 """Seconds between two looks at a watermark that is waited for."""
+FEW = 4096
+"""Rows of groups that are put together at once."""
 HERE = ""
 """Stands for this worker among the owners."""
 
@@ -81,8 +88,9 @@ class Owners:
 
 
 class Coordinator:
-    def __init__(self, holdings: Holdings, owners: Owners, peers: Peers) -> None:
+    def __init__(self, holdings: Holdings, owners: Owners, peers: Peers, runner: SliceRunner) -> None:
         self._holdings = holdings
+        self._runner = runner
         self._owners = owners
         self._peers = peers
         self._remote = RemoteWatermarks(holdings)
@@ -102,12 +110,12 @@ class Coordinator:
             at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
             return at, [await self._answer(one, at) for one in asked]
         except NotReadyError:
-            alone = self._alone(asked, at_least)
+            alone = await self._alone(asked, at_least)
             if alone is None:
                 raise
             return alone
 
-    def _alone(
+    async def _alone(
         self, asked: Sequence[KeyedLookup], at_least: Instant | None
     ) -> tuple[Instant, list[pa.RecordBatch]] | None:
         """The same without others, where none of what is asked can be with them; as late as they were heard of."""
@@ -118,9 +126,11 @@ class Coordinator:
         for one in asked:
             histories = self._remote.here(one.lookup.stream)
             if one.keys is not None:
+                await made(held_at(one.lookup, at, histories), one.lookup, self._runner)
                 answers.append(look_up_each(one.lookup, at, histories, one.keys, one.ranges))
             else:
-                answers.append(look_up(one.lookup, at, histories))
+                parts = await scanned(parts_or_scans(one.lookup, at, histories), histories.values(), self._runner)
+                answers.append(await self._put_together(one.lookup, at, parts))
         return at, answers
 
     def _at_once(self, asked: Sequence[KeyedLookup]) -> tuple[Instant, list[pa.RecordBatch]] | None:
@@ -140,6 +150,8 @@ class Coordinator:
         answers: list[pa.RecordBatch] = []
         for one, histories in asked_of:
             if one.keys is not None:
+                if unmade(held_at(one.lookup, at, histories), one.lookup):
+                    return None
                 rows = look_up_each(one.lookup, at, histories, one.keys, one.ranges)
             else:
                 rows = look_up_plainly(one.lookup, at, histories)
@@ -181,7 +193,13 @@ class Coordinator:
         if lookup.bound is not None and lookup.stream.partitions > 1:
             named = await self._ask(replace(ask, step=CANDIDATES))
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
-        return put_together(lookup, at, _parts(await self._ask(ask)))
+        return await self._put_together(lookup, at, _parts(await self._ask(ask)))
+
+    async def _put_together(self, lookup: Lookup, at: Instant, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = sum(part.num_rows for part in parts)
+        if rows <= FEW:
+            return put_together(lookup, at, parts)
+        return await self._runner.call(lambda: put_together(lookup, at, parts), rows)
 
     async def _counts(self, ask: StepRequest, rows: int) -> dict[int, int]:
         owners = self._owners.of(ask.stream)
@@ -194,14 +212,16 @@ class Coordinator:
         """One step, asked of all owners of the stream's partitions."""
         owners = self._owners.of(ask.stream) if owners is None else owners
         if len(owners) == 1 and HERE in owners:
-            return [answer_step(ask, owners[HERE], self._holdings)]
+            return [await answer_step(ask, owners[HERE], self._holdings, self._runner)]
         elsewhere = {address: numbers for address, numbers in owners.items() if address != HERE}
-        calls = asyncio.gather(*(self._peers.ask(address, ask, numbers) for address, numbers in elsewhere.items()))
+        calls = [asyncio.create_task(self._peers.ask(address, ask, numbers)) for address, numbers in elsewhere.items()]
         try:
-            here = answer_step(ask, owners[HERE], self._holdings) if HERE in owners else None
-            told = dict(zip(elsewhere, await calls, strict=True))
+            here = await answer_step(ask, owners[HERE], self._holdings, self._runner) if HERE in owners else None
+            told = dict(zip(elsewhere, await asyncio.gather(*calls), strict=True))
         except BaseException:
-            calls.cancel()
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
             raise
         return [here if owner == HERE and here is not None else told[owner] for owner in owners]
 

@@ -6,17 +6,20 @@ A step is asked by ``StepRequest`` and answered by ``StepAnswer``; between worke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from services.lookups.holdings import Holdings, Partition
+from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError
 from stairwise.expressions.views import Ints
 from stairwise.lookups.last_rows import extent_at
-from stairwise.lookups.partition_parts import Held, aligned, asked_part, candidates, part
+from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.partition_parts import Held, aligned, asked_part, candidates, part, unmade
+from stairwise.lookups.scan import Scan
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.state.pages import from_page, to_plain_page
@@ -89,8 +92,11 @@ class StepAnswer:
         return StepAnswer(response.watermark_ms, response.newest_ms, rows, response.tidy)
 
 
-def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings) -> StepAnswer:
-    """Answer a step for partitions that are held here."""
+async def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings, runner: SliceRunner) -> StepAnswer:
+    """Answer a step for partitions that are held here.
+
+    What is quick is done at once. What is not is settled at once and done by the runner, while others go on.
+    """
     held = [find(holdings, ask.stream, number) for number in numbers]
     if ask.step == WATERMARK:
         tidy = all(p.is_tidy for p in held)
@@ -106,7 +112,24 @@ def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings) ->
         times = [pa.array(partition.history.last_times(ask.at, count)) for partition in held]
         return StepAnswer(rows=[pa.RecordBatch.from_arrays([column], names=[TIME]) for column in times])
     extents = [extent_at(ask.lookup, ask.at, p.history, ask.counts.get(p.number, 0)) for p in held]
-    return StepAnswer(rows=_rows(ask, ask.lookup, [(p.history, e) for p, e in zip(held, extents, strict=True)]))
+    pairs = [(partition.history, extent) for partition, extent in zip(held, extents, strict=True)]
+    return StepAnswer(rows=await _rows(ask, ask.lookup, pairs, runner))
+
+
+async def scanned(
+    parts: Sequence[pa.RecordBatch | Scan], histories: Iterable[PartitionHistory], runner: SliceRunner
+) -> list[pa.RecordBatch]:
+    """Parts with the scans among them done; and what the partitions want to have made is begun."""
+    found = [await runner.scanned(one) if isinstance(one, Scan) else one for one in parts]
+    for history in histories:
+        runner.tend(history)
+    return found
+
+
+async def made(held: Sequence[Held], lookup: Lookup, runner: SliceRunner) -> None:
+    """Returns when there are indexes by which keys can be asked one by one."""
+    for history, making in unmade(held, lookup):
+        await runner.make(history, making)
 
 
 def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
@@ -119,14 +142,20 @@ def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
     return partition
 
 
-def _rows(ask: StepRequest, lookup: Lookup, held: Sequence[Held]) -> list[pa.RecordBatch | None]:
+async def _rows(
+    ask: StepRequest, lookup: Lookup, held: Sequence[Held], runner: SliceRunner
+) -> Sequence[pa.RecordBatch | None]:
     """What the partitions tell: each by itself, or as one where their structures can be added before."""
     if ask.step == CANDIDATES:
         return [candidates(history, lookup, extent) for history, extent in held]
     if ask.step == PARTS:
         together = asked_part(held, lookup)
-        return [part(history, lookup, extent, ask.keys) for history, extent in held] if together is None else [together]
+        if together is not None:
+            return [together]
+        parts = [part(history, lookup, extent, ask.keys) for history, extent in held]
+        return await scanned(parts, [history for history, _ in held], runner)
     if ask.step == ALIGNED and ask.keys is not None:
+        await made(held, lookup, runner)
         partials = aligned(held, lookup, ask.keys, ask.ranges).partials(lookup.needs)
         return [pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)]
     raise ValueError(f"there is no step {ask.step}")

@@ -21,7 +21,8 @@ from stairwise.expressions.views import Ints
 from stairwise.lookups.answer import put_each, put_plainly, put_together
 from stairwise.lookups.last_rows import extents
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import Held, aligned, asked_part, asked_total, candidates, part
+from stairwise.lookups.partition_parts import Held, aligned, asked_part, asked_total, candidates, part, unmade
+from stairwise.lookups.scan import Scan, finished
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Instant
 from stairwise.state.pages import concat
@@ -40,7 +41,7 @@ def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
 
 
 def look_up(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> pa.RecordBatch:
-    """The answer at T where all partitions of the stream are held here."""
+    """The answer at T where all partitions of the stream are held here, and nobody else waits."""
     plainly = look_up_plainly(lookup, at, histories)
     return put_together(lookup, at, parts_at(lookup, at, histories)) if plainly is None else plainly
 
@@ -57,11 +58,28 @@ def look_up_each(
     lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory], keys: pa.RecordBatch, ranges: Ints | None
 ) -> pa.RecordBatch:
     """The answers at T for keys that are asked one by one, where all partitions of the stream are held here."""
-    return put_each(lookup, at, keys, aligned(held_at(lookup, at, histories), lookup, keys, ranges))
+    held = held_at(lookup, at, histories)
+    for history, making in unmade(held, lookup):
+        while not history.adopt(making):
+            finished(history.make(making))
+    return put_each(lookup, at, keys, aligned(held, lookup, keys, ranges))
 
 
 def parts_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[pa.RecordBatch]:
     """What all partitions contribute at T."""
+    parts = parts_or_scans(lookup, at, histories)
+    found = [finished(one.work()) if isinstance(one, Scan) else one for one in parts]
+    for history in histories.values():
+        for making in history.makings[:1]:  # so that no lookup waits for all of it
+            finished(history.make(making))
+            history.adopt(making)
+    return found
+
+
+def parts_or_scans(
+    lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]
+) -> list[pa.RecordBatch | Scan]:
+    """The same with the scans still to be done; what they look through is settled."""
     held = held_at(lookup, at, histories)
     together = asked_part(held, lookup)
     if together is not None:

@@ -16,17 +16,15 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from stairwise.aggregates.contract import Rows
 from stairwise.errors import StairwiseError
-from stairwise.expressions.evaluate import selects
-from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.lookups.extent import Extent
+from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.scan import Scan
 from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total, added
-from stairwise.operators.preparation import computed
 from stairwise.reports.cells import canonical_batch
 from stairwise.schema import Instant
 from stairwise.state.word_table import short_words
@@ -60,15 +58,16 @@ def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent) -> pa.
 
 def part(
     history: PartitionHistory, lookup: Lookup, extent: Extent, keys: pa.RecordBatch | None = None
-) -> pa.RecordBatch:
-    """What the partition contributes; of these keys alone if they are given."""
+) -> pa.RecordBatch | Scan:
+    """What the partition contributes, or the scan that finds it; of these keys alone if they are given."""
     _check_reach(history, lookup, extent)
     index = history.index(lookup, extent)
     if index is None:
-        return _looked_through(lookup, *history.span(extent))
+        return history.scan(lookup, extent)
     number = _numbers(index, lookup, extent, keys)
+    number = number[number >= 0]
     if lookup.must_look_through:
-        return _looked_through(lookup, *history.rows_at(index.rows(index.spans(number, extent))))
+        return history.scan_at(lookup, index.rows(index.spans(number, extent)))
     tally = index.tally(lookup.needs, index.spans(number, extent))
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
@@ -86,8 +85,8 @@ def asked_part(held: Sequence[Held], lookup: Lookup) -> pa.RecordBatch | None:
     if len(lookup.asked) == 1 and lookup.needs_sums_alone:
         tally = _total(indexes, lookup).tally()
     else:
-        spans = [(index, index.spans(index.numbers_of(lookup), extent)) for index, extent in indexes]
-        tally = added([index.tally(lookup.needs, intervals) for index, intervals in spans], lookup.needs)
+        each = [index.tally_of(lookup.needs, index.numbers_of(lookup), extent) for index, extent in indexes]
+        tally = added(each, lookup.needs)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*lookup.asked_columns, *columns], tally)
@@ -124,13 +123,19 @@ def _with_rows(columns: list[pa.Array], tally: Tally) -> list[pa.Array]:
     return [column.take(some) for column in columns]
 
 
-def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
-    """For keys that are asked one by one, in their order; each over a range of its own if there are any."""
+def unmade(held: Sequence[Held], lookup: Lookup) -> list[tuple[PartitionHistory, IndexMaking]]:
+    """The indexes that must be made before keys can be asked one by one."""
     if lookup.must_look_through:
         raise StairwiseError(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
         )
+    demanded = [(history, history.demand(lookup)) for history, _ in held]
+    return [(history, making) for history, making in demanded if making is not None]
+
+
+def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
+    """For keys that are asked one by one, in their order; each over a range of its own if there are any."""
     columns = canonical_batch(keys).columns
     words = short_words(columns)
     tallies = []
@@ -138,10 +143,14 @@ def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: 
         rears = None if ranges is None else extent.front - ranges
         widest = extent if rears is None else replace(extent, rear=int(rears.min(initial=extent.front)))
         _check_reach(history, lookup, widest)
-        index = history.index(lookup, widest, at_once=True)
-        assert index is not None, "it has all rows to be made of, and needs that can be kept"
+        index = history.index(lookup, widest)
+        if index is None:
+            raise StairwiseError(
+                f"the structures that answer this do not fit into what {lookup.stream.name} may keep",
+                hint=f"allow more: ALTER STREAM {lookup.stream.name} SET RETAIN ... AT MOST ...",
+            )
         number = index.numbers(columns, keys.num_rows, words)
-        tallies.append(index.tally(lookup.needs, index.spans(number, extent, rears)))
+        tallies.append(index.tally_of(lookup.needs, number, extent, rears))
     return added(tallies, lookup.needs)
 
 
@@ -161,21 +170,6 @@ def _numbers(index: SignatureIndex, lookup: Lookup, extent: Extent, keys: pa.Rec
     if not lookup.signature.keys:
         return np.zeros(min(1, index.keys), np.int64)
     return index.active(extent.rear)
-
-
-def _looked_through(lookup: Lookup, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
-    """Partials straight from the rows, of all groups: HAVING leaves out what candidates would have."""
-    select, faults = lookup.select, Faults()
-    if select.where is not None:
-        keep = selects(select.where, rows.columns, rows.num_rows, faults)
-        rows = rows.filter(pa.array(keep))
-        places = Rows(places.time[keep], places.partition[keep], places.sequence[keep])
-    columns = computed(select, rows.columns, rows.num_rows, faults)
-    kept = pa.RecordBatch.from_arrays([c for _, c in columns], names=[name for name, _ in columns]) if columns else rows
-    grouping = lookup.grouping
-    groups, group_keys, codes = grouping.coded(1, np.zeros(rows.num_rows, np.int64), kept)
-    partials = grouping.lift(kept, places, codes, len(groups))
-    return pa.RecordBatch.from_arrays([*group_keys, *partials], schema=lookup.part_schema)
 
 
 def _key_names(lookup: Lookup) -> Sequence[str]:

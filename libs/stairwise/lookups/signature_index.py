@@ -39,7 +39,8 @@ from stairwise.structures.summands import EXTREMES, columns_of
 
 _FILTERED = frozenset({"SUM", "MAX", "MIN"})
 """Bounds on these have a filter of their own that must be there before the rows."""
-_MOST_ASKED = 4096
+_MOST_ASKED, _FEW_ASKED = 4096, 64
+"""Statements that are remembered, with the numbers of the keys that they name, if they name no more than that."""
 _FEW_KEYS = 100_000
 
 
@@ -84,7 +85,7 @@ class SignatureIndex:
     @property
     def size_bytes(self) -> int:
         extremes = sum(extreme_filter.size_bytes for extreme_filter in self._extreme_filters.values())
-        return self._substreams.size_bytes + self._counts.size_bytes + extremes
+        return self._substreams.size_bytes + self._counts.size_bytes + extremes + self._table.size_bytes
 
     @property
     def is_crowded(self) -> bool:
@@ -139,19 +140,18 @@ class SignatureIndex:
             extreme_filter.forget(horizon)
 
     def numbers(self, columns: list[pa.Array], length: int, words: list[Words] | None = None) -> Ints:
-        """The numbers of keys that are asked for, in canonical columns; one that never came has no rows."""
-        number = self._table.numbers(columns, length, words)
-        self._substreams.know(len(self._table))
-        return number
+        """The numbers of keys that are asked for, in canonical columns; −1 for one that never came."""
+        return self._table.find(columns, length, words) if self.keys else np.full(length, -1, np.int64)
 
     def numbers_of(self, lookup: Lookup) -> Ints:
         """The same for keys that a statement names; of a statement that comes again they are known."""
         known = self._asked.get(lookup.text)
         if known is None:
             known = self.numbers(lookup.asked_columns, len(lookup.asked or ()))
-            if len(self._asked) >= _MOST_ASKED:
-                self._asked.clear()
-            self._asked[lookup.text] = known
+            if len(known) <= _FEW_ASKED and (known >= 0).all():
+                if len(self._asked) >= _MOST_ASKED:
+                    self._asked.clear()
+                self._asked[lookup.text] = known
         return known
 
     def active(self, rear: Instant) -> Ints:
@@ -186,6 +186,8 @@ class SignatureIndex:
 
     def count(self, total: Total, needs: Sequence[Need], number: int, extent: Extent) -> None:
         """Add what the structures give for one key; all needs are sums."""
+        if number < 0:
+            return
         if extent.first is None or self._index is None:
             left, right, rows = self._substreams.span_of(number, extent.rear, extent.front)
         else:
@@ -194,6 +196,14 @@ class SignatureIndex:
         for sums, need in zip(total.sums, needs, strict=True):
             for column, value in self._sums[need].between(left, right).items():
                 sums[column] = sums.get(column, 0) + value
+
+    def tally_of(self, needs: Sequence[Need], number: Ints, extent: Extent, rears: Ints | None = None) -> Tally:
+        """What the structures give for keys, of which some may never have come."""
+        known = number >= 0
+        if known.all():
+            return self.tally(needs, self.spans(number, extent, rears))
+        some = self.spans(number[known], extent, None if rears is None else rears[known])
+        return self.tally(needs, some).placed(np.flatnonzero(known), len(number), needs)
 
     def tally(self, needs: Sequence[Need], intervals: Intervals) -> Tally:
         """What the structures give for intervals."""

@@ -12,5 +12,7 @@ from stairwise.client.lookups import Answer
 def test_numbers_stand_to_the_right_and_the_time_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     columns = [pa.array(["A", "Longer"]), pa.array([5, 12345])]
     show_table(Answer(1_700_000_000_000, pa.RecordBatch.from_arrays(columns, names=["k", "n"])))
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["k           n", "A           5", "Longer  12345", "at 1700000000000"]
+    *rows, footer = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [row.split() for row in rows] == [["k", "n"], ['"A"', "5"], ['"Longer"', "12345"]]
+    assert len({len(row) for row in rows}) == 1
+    assert footer == "at 1700000000000"
