@@ -38,6 +38,7 @@ from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import int64_view
 from stairwise.lookups.answer import put_in_order, put_together
 from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
+from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.partition_parts import unmade
@@ -107,8 +108,8 @@ class Coordinator:
             return at_once
         streams = {one.lookup.stream.name: one.lookup.stream for one in asked}
         try:
-            at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
-            return at, [await self._answer(one, at) for one in asked]
+            at, tidy = await self._instant(streams.values(), at_least, time.monotonic() + patience)
+            return at, [await self._answer(one, at, are_tidy=one.lookup.stream.name in tidy) for one in asked]
         except NotReadyError:
             alone = await self._alone(asked, at_least)
             if alone is None:
@@ -160,16 +161,20 @@ class Coordinator:
             answers.append(rows)
         return at, answers
 
-    async def _instant(self, streams: Collection[Stream], at_least: Instant | None, deadline: float) -> Instant:
+    async def _instant(
+        self, streams: Collection[Stream], at_least: Instant | None, deadline: float
+    ) -> tuple[Instant, frozenset[str]]:
+        """T, and the streams whose rows up to T are all where PARTITION BY sends them."""
         while True:
-            flat = list(chain.from_iterable([await self._watermarks(stream) for stream in streams]))
+            told = {stream.name: await self._watermarks(stream) for stream in streams}
+            flat = list(chain.from_iterable(told.values()))
             watermark = min(one.watermark for one in flat)
             if watermark == DUSK:  # all are sealed: time has ended with the last row
                 watermark = max(one.newest for one in flat)
             if watermark == DAWN and at_least is None:
                 raise NotReadyError(_without_time(streams))
             if at_least is None or watermark >= at_least:
-                return watermark
+                return watermark, frozenset(name for name, each in told.items() if all(one.tidy for one in each))
             if time.monotonic() + POLL >= deadline:
                 raise TooLateError(at_least, watermark)
             await asyncio.sleep(POLL)
@@ -182,15 +187,15 @@ class Coordinator:
                 self._remote.hear(stream, numbers, one)
         return told
 
-    async def _answer(self, asked: KeyedLookup, at: Instant) -> pa.RecordBatch:
+    async def _answer(self, asked: KeyedLookup, at: Instant, *, are_tidy: bool) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window
-        ask = StepRequest(PARTS, lookup.stream, lookup, at)
+        ask = StepRequest(PARTS, lookup.stream, lookup, at, spread=partitions_of_a_key(lookup, are_tidy=are_tidy))
         if isinstance(window, RowsWindow):
             ask = replace(ask, counts=await self._counts(ask, window.rows))
         if asked.keys is not None:
             each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
             return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
-        if lookup.bound is not None and lookup.stream.partitions > 1:
+        if lookup.bound is not None and ask.spread > 1:
             named = await self._ask(replace(ask, step=CANDIDATES))
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
         return await self._put_together(lookup, at, _parts(await self._ask(ask)))

@@ -58,6 +58,8 @@ class StepRequest:
     keys: pa.RecordBatch | None = None
     ranges: Ints | None = None
     counts: Mapping[int, int] = field(default_factory=dict)
+    spread: int = 1
+    """Over how many partitions the rows of a key may be spread."""
 
     def to_proto(self, numbers: Sequence[int]) -> pb.PartRequest:
         return pb.PartRequest(
@@ -70,6 +72,7 @@ class StepRequest:
             keys=b"" if self.keys is None else to_plain_page(self.keys),
             ranges_ms=[] if self.ranges is None else self.ranges.tolist(),
             counts=self.counts,
+            spread=self.spread,
         )
 
 
@@ -99,7 +102,7 @@ async def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdin
     """
     held = [find(holdings, ask.stream, number) for number in numbers]
     if ask.step == WATERMARK:
-        tidy = all(p.is_tidy for p in held)
+        tidy = all(p.history.is_tidy for p in held)
         return StepAnswer(min(p.history.watermark for p in held), max(p.newest for p in held), tidy=tidy)
     if ask.lookup is None:
         raise ValueError("only the watermark can be asked without a SELECT")
@@ -147,12 +150,12 @@ async def _rows(
 ) -> Sequence[pa.RecordBatch | None]:
     """What the partitions tell: each by itself, or as one where their structures can be added before."""
     if ask.step == CANDIDATES:
-        return [candidates(history, lookup, extent) for history, extent in held]
+        return [candidates(history, lookup, extent, ask.spread) for history, extent in held]
     if ask.step == PARTS:
         together = asked_part(held, lookup)
         if together is not None:
             return [together]
-        parts = [part(history, lookup, extent, ask.keys) for history, extent in held]
+        parts = [part(history, lookup, extent, ask.spread, ask.keys) for history, extent in held]
         return await scanned(parts, [history for history, _ in held], runner)
     if ask.step == ALIGNED and ask.keys is not None:
         await made(held, lookup, runner)
@@ -170,4 +173,5 @@ def step_from_proto(request: pb.PartRequest, stream: Stream, lookup: Lookup | No
         from_page(request.keys) if request.keys else None,
         np.array(request.ranges_ms, np.int64) if request.ranges_ms else None,
         dict(request.counts),
+        request.spread or stream.partitions,
     )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from stairwise.errors import StairwiseError
 from stairwise.lookups.answer import put_in_order
 from stairwise.lookups.gather import held_at, look_up, look_up_each
+from stairwise.lookups.homes import homes
 from stairwise.lookups.last_rows import among_the_last, last_of_all
 from stairwise.lookups.partition_history import PartitionHistory, Retain
 from stairwise.lookups.partition_parts import OutOfReachError, aligned
@@ -71,30 +72,37 @@ class History:
 
     batches: list[tuple[int, list[tuple[Any, ...]]]]
     partitions: int
+    is_tidy: bool = False
+    """Does PARTITION BY k say truly where rows are?"""
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
     partitions = draw(st.sampled_from([1, 3, 4, 16]))
     numbers = draw(st.sampled_from([NUMBERS, GOOD]))
+    is_tidy = draw(st.booleans())
+    at_home: dict[int, list[str | None]] = {}
+    for key in ("a", "b", "c", None):
+        at_home.setdefault(int(homes(pa.array([key], pa.string()), partitions)[0]), []).append(key)
     highest = [0] * partitions
     batches = []
     for _ in range(draw(st.integers(1, 6))):
-        partition = draw(st.integers(0, partitions - 1))
+        partition = draw(st.sampled_from(sorted(at_home)) if is_tidy else st.integers(0, partitions - 1))
+        keys = st.sampled_from(at_home[partition]) if is_tidy else KEYS
         rows = []
         for _ in range(draw(st.integers(0, 8))):
             ts = highest[partition] + draw(st.integers(-3, 6))
             highest[partition] = max(highest[partition], ts)
-            rows.append((ts, draw(KEYS), draw(numbers), draw(DOUBLES)))
+            rows.append((ts, draw(keys), draw(numbers), draw(DOUBLES)))
         batches.append((partition, rows))
-    return History(batches, partitions)
+    return History(batches, partitions, is_tidy)
 
 
 class Held:
     """Partitions as a worker holds them, and the same rows for the oracle."""
 
     def __init__(self, history: History, retain: Retain = FOREVER) -> None:
-        self.stream = replace(STREAM, partitions=history.partitions)
+        self.stream = replace(STREAM, partitions=history.partitions, partition_by="k" if history.is_tidy else None)
         self.histories = {number: PartitionHistory(self.stream, number, retain) for number in range(history.partitions)}
         self.rows: list[OracleRow] = []
         self._highest = dict.fromkeys(self.histories, -(10**6))

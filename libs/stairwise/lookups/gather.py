@@ -19,6 +19,7 @@ import pyarrow as pa
 from stairwise.expressions.codes import encode
 from stairwise.expressions.views import Ints
 from stairwise.lookups.answer import put_each, put_plainly, put_together
+from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import extents
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.partition_parts import Held, aligned, asked_part, asked_total, candidates, part, unmade
@@ -85,9 +86,10 @@ def parts_or_scans(
     if together is not None:
         return [together]
     keys: pa.RecordBatch | None = None
-    if lookup.bound is not None and lookup.stream.partitions > 1:
-        keys = named_keys([candidates(history, lookup, extent) for history, extent in held])
-    return [part(history, lookup, extent, keys) for history, extent in held]
+    spread = partitions_of_a_key(lookup, are_tidy=all(history.is_tidy for history in histories.values()))
+    if lookup.bound is not None and spread > 1:
+        keys = named_keys([candidates(history, lookup, extent, spread) for history, extent in held])
+    return [part(history, lookup, extent, spread, keys) for history, extent in held]
 
 
 def held_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Held]:

@@ -25,6 +25,7 @@ import pyarrow as pa
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.extent import Extent
+from stairwise.lookups.homes import are_at_home, have_homes
 from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.index_shelf import MANY, IndexShelf
 from stairwise.lookups.reorder import ReorderBuffer
@@ -106,6 +107,8 @@ class PartitionHistory:
         """Rows that were dropped and that the indexes may still have."""
         self._is_settled = True
         """Have all rows left the buffer that the watermark has passed?"""
+        self.is_tidy = have_homes(stream)
+        """Does PARTITION BY send every row here that the partition ever had?"""
         self._is_asked = False
         """Was anything asked since the last batch came?"""
 
@@ -160,6 +163,7 @@ class PartitionHistory:
         """So many rows came before the first that is taken, and nobody has them; none of them is above an instant."""
         self._dropped = rows
         self._horizon = seen
+        self.is_tidy = False  # for all that anybody knows
 
     def keep(self, retain: Retain) -> None:
         """Keep so much from now on: what is more goes at once, what went does not come back."""
@@ -170,6 +174,7 @@ class PartitionHistory:
     def take(self, rows: pa.RecordBatch, watermark: Instant) -> None:
         """A batch of the partition, in sequence order, and its watermark afterwards."""
         self._buffer.put(rows, watermark)
+        self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.partition)
         self._is_settled = False
         if self._is_asked or self._buffer.fresh >= LUMP:
             self._settle()

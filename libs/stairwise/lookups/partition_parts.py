@@ -4,8 +4,9 @@
              partition 1   keys │ partials ─┼─▶ ``answer``: combined, lowered, HAVING, projected, in order
              partition 2   keys │ partials ─┘
 
-A filter (HAVING with a bound) takes two steps where there are several partitions: each names the keys that may meet
-it; then all give the partials of all keys that any has named, so that HAVING is decided by exact totals at T.
+A filter (HAVING with a bound) takes two steps where the rows of a key may be in several partitions: each names the keys
+that may meet it; then all give the partials of all keys that any has named, so that HAVING is decided by exact totals
+at T. Where PARTITION BY has put all rows of a key into one partition, that one knows the total.
 """
 
 from __future__ import annotations
@@ -44,27 +45,33 @@ class OutOfReachError(StairwiseError):
         )
 
 
-def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent) -> pa.RecordBatch | None:
-    """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell."""
+def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int) -> pa.RecordBatch | None:
+    """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell.
+
+    The rows of a key are in no more than ``spread`` partitions.
+    """
     _check_reach(history, lookup, extent)
     if lookup.bound is None or lookup.must_look_through:
         return None
     index = history.index(lookup, extent)
     if index is None:
         return None
-    number = index.candidates(lookup.bound, extent, lookup.stream.partitions)
+    number = index.candidates(lookup.bound, extent, spread)
     return pa.RecordBatch.from_arrays(index.key_columns(number), names=_key_names(lookup))
 
 
 def part(
-    history: PartitionHistory, lookup: Lookup, extent: Extent, keys: pa.RecordBatch | None = None
+    history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int, keys: pa.RecordBatch | None = None
 ) -> pa.RecordBatch | Scan:
-    """What the partition contributes, or the scan that finds it; of these keys alone if they are given."""
+    """What the partition contributes, or the scan that finds it; of these keys alone if they are given.
+
+    Where the rows of a key are all in one partition (``spread`` is 1), that one decides alone which keys meet a bound.
+    """
     _check_reach(history, lookup, extent)
     index = history.index(lookup, extent)
     if index is None:
         return history.scan(lookup, extent)
-    number = _numbers(index, lookup, extent, keys)
+    number = _numbers(index, lookup, extent, spread, keys)
     number = number[number >= 0]
     if lookup.must_look_through:
         return history.scan_at(lookup, index.rows(index.spans(number, extent)))
@@ -159,13 +166,13 @@ def _check_reach(history: PartitionHistory, lookup: Lookup, extent: Extent) -> N
         raise OutOfReachError(lookup.stream.name, extent, history.horizon)
 
 
-def _numbers(index: SignatureIndex, lookup: Lookup, extent: Extent, keys: pa.RecordBatch | None) -> Ints:
+def _numbers(index: SignatureIndex, lookup: Lookup, extent: Extent, spread: int, keys: pa.RecordBatch | None) -> Ints:
     """The keys whose partials are wanted, by number."""
     if keys is not None:
         return index.numbers(canonical_batch(keys).columns, keys.num_rows)
     if lookup.asked is not None:
         return index.numbers_of(lookup)
-    if lookup.bound is not None and lookup.stream.partitions == 1:
+    if lookup.bound is not None and spread == 1:
         return index.candidates(lookup.bound, extent, 1)
     if not lookup.signature.keys:
         return np.zeros(min(1, index.keys), np.int64)

@@ -158,20 +158,20 @@ class SignatureIndex:
         """The keys that have rows after ``rear``."""
         return self._substreams.active(rear)
 
-    def candidates(self, bound: Bound, extent: Extent, parts: int) -> Ints:
+    def candidates(self, bound: Bound, extent: Extent, spread: int) -> Ints:
         """The keys that may meet a bound: by its filter, or all that have rows where that cannot tell.
 
-        Of a stream in several parts, a count or a sum is at least the bound over all only if it is at least its
-        share in one of them.
+        Where the rows of a key are spread over several partitions, a count or a sum is at least the bound over all only
+        if it is at least its share in one of them.
         """
         rear = extent.rear
         found: Ints | None = None
         match bound.function:
             case "COUNT":
                 least = math.floor(bound.value) + 1 if bound.strict else math.ceil(bound.value)
-                found = self._counts.lookup(-(-least // parts), rear) if least >= 1 else None
+                found = self._counts.lookup(-(-least // spread), rear) if least >= 1 else None
             case "SUM":
-                found = self._sum_filters[bound.args].lookup(self._substreams, bound.value / parts, rear)
+                found = self._sum_filters[bound.args].lookup(self._substreams, bound.value / spread, rear)
             case "MAX" | "MIN":
                 found = self._extreme_filters[bound.function, bound.args].lookup(rear, extent.front, _below(bound))
         return self.active(rear) if found is None else found
