@@ -3,8 +3,8 @@
     client ──▶ any worker ──┬─▶ its own partitions
                             └─▶ the owners of the others, all at once, step by step (``lookups.gather``)
 
-While the answer is made from partitions that are here, nothing else runs in the loop: it is one consistent state.
-Partitions elsewhere may go on meanwhile; they are asked at T, which they have passed.
+What structures answer is answered at once. Rows that have to be looked through are settled at once and looked through
+beside the loop. Partitions may go on meanwhile, here and elsewhere: they are asked at T, which they have passed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,29 @@ from services.lookups.lookup_steps import (
     StepAnswer,
     StepRequest,
     answer_step,
+    made,
+    scanned,
 )
 from services.lookups.peers import Peers
 from services.lookups.remote_watermarks import RemoteWatermarks
+from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import int64_view
 from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import among_the_last, look_up, look_up_each, look_up_plainly, named_keys
+from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
+from stairwise.lookups.homes import partitions_of_a_key
+from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.partition_parts import unmade
+from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
 from stairwise.wire import topics
 
 POLL = 0.01
 """Seconds between two looks at a watermark that is waited for."""
+FEW = 4096
+"""Rows of groups that are put together at once."""
 HERE = ""
 """Stands for this worker among the owners."""
 
@@ -80,8 +89,9 @@ class Owners:
 
 
 class Coordinator:
-    def __init__(self, holdings: Holdings, owners: Owners, peers: Peers) -> None:
+    def __init__(self, holdings: Holdings, owners: Owners, peers: Peers, runner: SliceRunner) -> None:
         self._holdings = holdings
+        self._runner = runner
         self._owners = owners
         self._peers = peers
         self._remote = RemoteWatermarks(holdings)
@@ -98,15 +108,15 @@ class Coordinator:
             return at_once
         streams = {one.lookup.stream.name: one.lookup.stream for one in asked}
         try:
-            at = await self._instant(streams.values(), at_least, time.monotonic() + patience)
-            return at, [await self._answer(one, at) for one in asked]
+            at, tidy = await self._instant(streams.values(), at_least, time.monotonic() + patience)
+            return at, [await self._answer(one, at, are_tidy=one.lookup.stream.name in tidy) for one in asked]
         except NotReadyError:
-            alone = self._alone(asked, at_least)
+            alone = await self._alone(asked, at_least)
             if alone is None:
                 raise
             return alone
 
-    def _alone(
+    async def _alone(
         self, asked: Sequence[KeyedLookup], at_least: Instant | None
     ) -> tuple[Instant, list[pa.RecordBatch]] | None:
         """The same without others, where none of what is asked can be with them; as late as they were heard of."""
@@ -117,9 +127,11 @@ class Coordinator:
         for one in asked:
             histories = self._remote.here(one.lookup.stream)
             if one.keys is not None:
-                answers.append(look_up_each(one.lookup, at, list(histories.values()), one.keys, one.ranges))
+                await made(held_at(one.lookup, at, histories), one.lookup, self._runner)
+                answers.append(look_up_each(one.lookup, at, histories, one.keys, one.ranges))
             else:
-                answers.append(look_up(one.lookup, at, histories))
+                parts = await scanned(parts_or_scans(one.lookup, at, histories), histories.values(), self._runner)
+                answers.append(await self._put_together(one.lookup, at, parts))
         return at, answers
 
     def _at_once(self, asked: Sequence[KeyedLookup]) -> tuple[Instant, list[pa.RecordBatch]] | None:
@@ -127,18 +139,20 @@ class Coordinator:
 
         The steps come to the same, at more cost.
         """
-        asked_of: list[tuple[KeyedLookup, list[PartitionHistory]]] = []
+        asked_of: list[tuple[KeyedLookup, dict[int, PartitionHistory]]] = []
         for one in asked:
             held = self._holdings.whole(one.lookup.stream) if one.keys is not None or one.lookup.is_plain else None
             if held is None:
                 return None
-            asked_of.append((one, [partition.history for partition in held]))
-        at = min(history.watermark for _, histories in asked_of for history in histories)
+            asked_of.append((one, {partition.number: partition.history for partition in held}))
+        at = min(history.watermark for _, histories in asked_of for history in histories.values())
         if at in (DAWN, DUSK):
             return None
         answers: list[pa.RecordBatch] = []
         for one, histories in asked_of:
             if one.keys is not None:
+                if unmade(held_at(one.lookup, at, histories), one.lookup):
+                    return None
                 rows = look_up_each(one.lookup, at, histories, one.keys, one.ranges)
             else:
                 rows = look_up_plainly(one.lookup, at, histories)
@@ -147,16 +161,20 @@ class Coordinator:
             answers.append(rows)
         return at, answers
 
-    async def _instant(self, streams: Collection[Stream], at_least: Instant | None, deadline: float) -> Instant:
+    async def _instant(
+        self, streams: Collection[Stream], at_least: Instant | None, deadline: float
+    ) -> tuple[Instant, frozenset[str]]:
+        """T, and the streams whose rows up to T are all where PARTITION BY sends them."""
         while True:
-            flat = list(chain.from_iterable([await self._watermarks(stream) for stream in streams]))
+            told = {stream.name: await self._watermarks(stream) for stream in streams}
+            flat = list(chain.from_iterable(told.values()))
             watermark = min(one.watermark for one in flat)
             if watermark == DUSK:  # all are sealed: time has ended with the last row
                 watermark = max(one.newest for one in flat)
             if watermark == DAWN and at_least is None:
                 raise NotReadyError(_without_time(streams))
             if at_least is None or watermark >= at_least:
-                return watermark
+                return watermark, frozenset(name for name, each in told.items() if all(one.tidy for one in each))
             if time.monotonic() + POLL >= deadline:
                 raise TooLateError(at_least, watermark)
             await asyncio.sleep(POLL)
@@ -169,18 +187,24 @@ class Coordinator:
                 self._remote.hear(stream, numbers, one)
         return told
 
-    async def _answer(self, asked: KeyedLookup, at: Instant) -> pa.RecordBatch:
+    async def _answer(self, asked: KeyedLookup, at: Instant, *, are_tidy: bool) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window
-        ask = StepRequest(PARTS, lookup.stream, lookup, at)
+        ask = StepRequest(PARTS, lookup.stream, lookup, at, spread=partitions_of_a_key(lookup, are_tidy=are_tidy))
+        if isinstance(window, RowsWindow):
+            ask = replace(ask, counts=await self._counts(ask, window.rows))
         if asked.keys is not None:
             each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
             return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
-        if isinstance(window, RowsWindow):
-            ask = replace(ask, counts=await self._counts(ask, window.rows))
-        elif lookup.bound is not None and lookup.stream.partitions > 1:
+        if lookup.bound is not None and ask.spread > 1:
             named = await self._ask(replace(ask, step=CANDIDATES))
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
-        return put_together(lookup, at, _parts(await self._ask(ask)))
+        return await self._put_together(lookup, at, _parts(await self._ask(ask)))
+
+    async def _put_together(self, lookup: Lookup, at: Instant, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = sum(part.num_rows for part in parts)
+        if rows <= FEW:
+            return put_together(lookup, at, parts)
+        return await self._runner.call(lambda: put_together(lookup, at, parts), rows)
 
     async def _counts(self, ask: StepRequest, rows: int) -> dict[int, int]:
         owners = self._owners.of(ask.stream)
@@ -193,14 +217,16 @@ class Coordinator:
         """One step, asked of all owners of the stream's partitions."""
         owners = self._owners.of(ask.stream) if owners is None else owners
         if len(owners) == 1 and HERE in owners:
-            return [answer_step(ask, owners[HERE], self._holdings)]
+            return [await answer_step(ask, owners[HERE], self._holdings, self._runner)]
         elsewhere = {address: numbers for address, numbers in owners.items() if address != HERE}
-        calls = asyncio.gather(*(self._peers.ask(address, ask, numbers) for address, numbers in elsewhere.items()))
+        calls = [asyncio.create_task(self._peers.ask(address, ask, numbers)) for address, numbers in elsewhere.items()]
         try:
-            here = answer_step(ask, owners[HERE], self._holdings) if HERE in owners else None
-            told = dict(zip(elsewhere, await calls, strict=True))
+            here = await answer_step(ask, owners[HERE], self._holdings, self._runner) if HERE in owners else None
+            told = dict(zip(elsewhere, await asyncio.gather(*calls), strict=True))
         except BaseException:
-            calls.cancel()
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
             raise
         return [here if owner == HERE and here is not None else told[owner] for owner in owners]
 

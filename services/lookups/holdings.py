@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from stairwise.errors import StairwiseError
-from stairwise.lookups.homes import are_at_home, have_homes
 from stairwise.lookups.partition_history import PartitionHistory, Retain
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.wire import topics
@@ -60,8 +59,6 @@ class Partition:
 
     def __post_init__(self) -> None:
         self.history = PartitionHistory(self.stream, self.number, self.retain, self.reached)
-        self.is_tidy = have_homes(self.stream)
-        """Does PARTITION BY send every row here that the partition ever had?"""
 
     @property
     def is_ready(self) -> bool:
@@ -78,7 +75,6 @@ class Partition:
             return False
         if self.next_sequence is None and headers.sequence:
             self.history.begin_after(headers.sequence, headers.seen_before(self.stream))
-            self.is_tidy = False  # for all that anybody knows
         elif self.next_sequence is not None and headers.sequence != self.next_sequence:
             raise GapError(key, self.next_sequence, headers.sequence)
         rows = decode_rows(value, self.stream)
@@ -86,7 +82,6 @@ class Partition:
         self.next_sequence = rows_upto(headers)
         self.marks = 0 if headers.rows else self.marks + 1
         self.rows += rows.num_rows
-        self.is_tidy = self.is_tidy and are_at_home(rows, self.stream, self.number)
         self.watermark = headers.watermark
         self.newest = max(self.newest, headers.highest)
         self.history.take(rows, DUSK if headers.sealed else headers.watermark)

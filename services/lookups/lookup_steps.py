@@ -6,17 +6,20 @@ A step is asked by ``StepRequest`` and answered by ``StepAnswer``; between worke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from services.lookups.holdings import Holdings, Partition
+from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError
 from stairwise.expressions.views import Ints
+from stairwise.lookups.last_rows import extent_at
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import aligned, asked_part, candidates, part
+from stairwise.lookups.partition_parts import Held, aligned, asked_part, candidates, part, unmade
+from stairwise.lookups.scan import Scan
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.state.pages import from_page, to_plain_page
@@ -55,6 +58,8 @@ class StepRequest:
     keys: pa.RecordBatch | None = None
     ranges: Ints | None = None
     counts: Mapping[int, int] = field(default_factory=dict)
+    spread: int = 1
+    """Over how many partitions the rows of a key may be spread."""
 
     def to_proto(self, numbers: Sequence[int]) -> pb.PartRequest:
         return pb.PartRequest(
@@ -67,6 +72,7 @@ class StepRequest:
             keys=b"" if self.keys is None else to_plain_page(self.keys),
             ranges_ms=[] if self.ranges is None else self.ranges.tolist(),
             counts=self.counts,
+            spread=self.spread,
         )
 
 
@@ -89,11 +95,14 @@ class StepAnswer:
         return StepAnswer(response.watermark_ms, response.newest_ms, rows, response.tidy)
 
 
-def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings) -> StepAnswer:
-    """Answer a step for partitions that are held here."""
+async def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings, runner: SliceRunner) -> StepAnswer:
+    """Answer a step for partitions that are held here.
+
+    What is quick is done at once. What is not is settled at once and done by the runner, while others go on.
+    """
     held = [find(holdings, ask.stream, number) for number in numbers]
     if ask.step == WATERMARK:
-        tidy = all(p.is_tidy for p in held)
+        tidy = all(p.history.is_tidy for p in held)
         return StepAnswer(min(p.history.watermark for p in held), max(p.newest for p in held), tidy=tidy)
     if ask.lookup is None:
         raise ValueError("only the watermark can be asked without a SELECT")
@@ -101,8 +110,29 @@ def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdings) ->
     for partition in held:
         if partition.history.watermark < ask.at:  # it moved here since T was fixed
             raise NotReadyError(f"partition {partition.number} of {ask.stream.name} has not reached the lookup's time")
-    together = _together(ask, ask.lookup, [partition.history for partition in held])
-    return StepAnswer(rows=[_rows(ask, ask.lookup, p) for p in held] if together is None else [together])
+    if ask.step == TIMES:
+        count = ask.lookup.window.rows if isinstance(ask.lookup.window, RowsWindow) else 0
+        times = [pa.array(partition.history.last_times(ask.at, count)) for partition in held]
+        return StepAnswer(rows=[pa.RecordBatch.from_arrays([column], names=[TIME]) for column in times])
+    extents = [extent_at(ask.lookup, ask.at, p.history, ask.counts.get(p.number, 0)) for p in held]
+    pairs = [(partition.history, extent) for partition, extent in zip(held, extents, strict=True)]
+    return StepAnswer(rows=await _rows(ask, ask.lookup, pairs, runner))
+
+
+async def scanned(
+    parts: Sequence[pa.RecordBatch | Scan], histories: Iterable[PartitionHistory], runner: SliceRunner
+) -> list[pa.RecordBatch]:
+    """Parts with the scans among them done; and what the partitions want to have made is begun."""
+    found = [await runner.scanned(one) if isinstance(one, Scan) else one for one in parts]
+    for history in histories:
+        runner.tend(history)
+    return found
+
+
+async def made(held: Sequence[Held], lookup: Lookup, runner: SliceRunner) -> None:
+    """Returns when there are indexes by which keys can be asked one by one."""
+    for history, making in unmade(held, lookup):
+        await runner.make(history, making)
 
 
 def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
@@ -115,25 +145,22 @@ def find(holdings: Holdings, stream: Stream, number: int) -> Partition:
     return partition
 
 
-def _together(ask: StepRequest, lookup: Lookup, histories: Sequence[PartitionHistory]) -> pa.RecordBatch | None:
-    """What the partitions tell as one, where their structures can be added before anything is made of them."""
-    if ask.step == PARTS:
-        return asked_part(histories, lookup, ask.at)
-    if ask.step == ALIGNED and ask.keys is not None:
-        partials = aligned(histories, lookup, ask.at, ask.keys, ask.ranges).partials(lookup.needs)
-        return pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)
-    return None
-
-
-def _rows(ask: StepRequest, lookup: Lookup, partition: Partition) -> pa.RecordBatch | None:
-    if ask.step == TIMES:
-        count = lookup.window.rows if isinstance(lookup.window, RowsWindow) else 0
-        times = partition.history.last_times(ask.at, count)
-        return pa.RecordBatch.from_arrays([pa.array(times)], names=[TIME])
+async def _rows(
+    ask: StepRequest, lookup: Lookup, held: Sequence[Held], runner: SliceRunner
+) -> Sequence[pa.RecordBatch | None]:
+    """What the partitions tell: each by itself, or as one where their structures can be added before."""
     if ask.step == CANDIDATES:
-        return candidates(partition.history, lookup, ask.at)
+        return [candidates(history, lookup, extent, ask.spread) for history, extent in held]
     if ask.step == PARTS:
-        return part(partition.history, lookup, ask.at, ask.keys, ask.counts.get(partition.number))
+        together = asked_part(held, lookup)
+        if together is not None:
+            return [together]
+        parts = [part(history, lookup, extent, ask.spread, ask.keys) for history, extent in held]
+        return await scanned(parts, [history for history, _ in held], runner)
+    if ask.step == ALIGNED and ask.keys is not None:
+        await made(held, lookup, runner)
+        partials = aligned(held, lookup, ask.keys, ask.ranges).partials(lookup.needs)
+        return [pa.RecordBatch.from_arrays(partials, schema=lookup.grouping.partials.schema)]
     raise ValueError(f"there is no step {ask.step}")
 
 
@@ -146,4 +173,5 @@ def step_from_proto(request: pb.PartRequest, stream: Stream, lookup: Lookup | No
         from_page(request.keys) if request.keys else None,
         np.array(request.ranges_ms, np.int64) if request.ranges_ms else None,
         dict(request.counts),
+        request.spread or stream.partitions,
     )

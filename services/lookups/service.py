@@ -82,6 +82,7 @@ class Lookups:
             await self._worker.stop()
             await self._plans.stop()
             await self._server.stop(grace=1)
+            api.close()
             await self._peers.close()
 
     async def _work(self) -> None:

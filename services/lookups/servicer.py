@@ -12,6 +12,7 @@ from services.lookups.holdings import Holdings
 from services.lookups.lookup_steps import WATERMARK, KeyedLookup, answer_step, step_from_proto
 from services.lookups.peers import Peers
 from services.lookups.plan_follower import PlanFollower
+from services.lookups.slice_runner import SliceRunner
 from services.lookups.statements import Statements
 from services.lookups.worker import Worker
 from stairwise.errors import NotFoundError, NotReadyError, StairwiseError
@@ -36,7 +37,8 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
         self._holdings = holdings
         self._statements = Statements(plans)
         self._owners = Owners(holdings, worker.address)
-        self._coordinator = Coordinator(holdings, self._owners, peers)
+        self._runner = SliceRunner()
+        self._coordinator = Coordinator(holdings, self._owners, peers, self._runner)
 
     async def Lookup(
         self, request: lookups_pb2.LookupRequest, context: grpc.aio.ServicerContext
@@ -72,7 +74,8 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
         if stream.incarnation != request.incarnation:
             raise NotReadyError(f"this worker knows another incarnation of {stream.name}")
         lookup = None if request.step == WATERMARK else self._statements.read(request.select)
-        return answer_step(step_from_proto(request, stream, lookup), request.partitions, self._holdings).to_proto()
+        step = step_from_proto(request, stream, lookup)
+        return (await answer_step(step, request.partitions, self._holdings, self._runner)).to_proto()
 
     async def Owners(
         self, request: lookups_pb2.OwnersRequest, context: grpc.aio.ServicerContext
@@ -97,6 +100,10 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
                     owner.watermark_ms = held.watermark
         return response
 
+    def close(self) -> None:
+        """No work goes on beside the loop from here on."""
+        self._runner.close()
+
     def _streams(self) -> dict[str, Stream]:
         """Those whose past is held: tables are joined with, not looked up."""
         return {name: stream for name, stream in self._plans.catalogue.streams.items() if not stream.is_table}
@@ -109,6 +116,8 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
 
     def _asked(self, item: lookups_pb2.ManyItem) -> KeyedLookup:
         lookup = self._statements.read(item.select)
+        if lookup.explain:
+            raise StairwiseError("EXPLAIN is asked by itself, not among many", hint="ask for it in a Lookup of its own")
         if not item.keys:
             if item.ranges_ms:
                 raise StairwiseError("ranges are for keys that are asked one by one", hint="send keys, or no ranges")

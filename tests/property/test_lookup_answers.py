@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from stairwise.errors import StairwiseError
 from stairwise.lookups.answer import put_in_order
-from stairwise.lookups.gather import look_up, look_up_each
+from stairwise.lookups.gather import held_at, look_up, look_up_each
+from stairwise.lookups.homes import homes
+from stairwise.lookups.last_rows import among_the_last, last_of_all
 from stairwise.lookups.partition_history import PartitionHistory, Retain
 from stairwise.lookups.partition_parts import OutOfReachError, aligned
 from stairwise.lookups.statement import Lookup, read_lookup
@@ -38,7 +41,15 @@ SELECTS = [
     "k, COUNT(*), COUNT(n), 2 * SUM(n), AVG(n)",
     "k, FIRST(n), LAST(x), MEDIAN(n), COUNT(DISTINCT n)",
 ]
-WINDOWS = ["[RANGE 7 ms]", "[RANGE 40 ms]", "[RANGE 9 ms LAG 4 ms]", "[FROM 10]", "[FROM 5 UNTIL 20]", "[ROWS 5]"]
+WINDOWS = [
+    "[RANGE 7 ms]",
+    "[RANGE 40 ms]",
+    "[RANGE 9 ms LAG 4 ms]",
+    "[FROM 10]",
+    "[FROM 5 UNTIL 20]",
+    "[UNTIL 12]",
+    "[ROWS 5]",
+]
 WHERES = ["", "WHERE n > 0", "WHERE k = 'a'", "WHERE k IN ('a', 'c') AND x > 0"]
 HAVINGS = [
     "",
@@ -61,30 +72,37 @@ class History:
 
     batches: list[tuple[int, list[tuple[Any, ...]]]]
     partitions: int
+    is_tidy: bool = False
+    """Does PARTITION BY k say truly where rows are?"""
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    partitions = draw(st.sampled_from([1, 2, 3]))
+    partitions = draw(st.sampled_from([1, 3, 4, 16]))
     numbers = draw(st.sampled_from([NUMBERS, GOOD]))
+    is_tidy = draw(st.booleans())
+    at_home: dict[int, list[str | None]] = {}
+    for key in ("a", "b", "c", None):
+        at_home.setdefault(int(homes(pa.array([key], pa.string()), partitions)[0]), []).append(key)
     highest = [0] * partitions
     batches = []
     for _ in range(draw(st.integers(1, 6))):
-        partition = draw(st.integers(0, partitions - 1))
+        partition = draw(st.sampled_from(sorted(at_home)) if is_tidy else st.integers(0, partitions - 1))
+        keys = st.sampled_from(at_home[partition]) if is_tidy else KEYS
         rows = []
         for _ in range(draw(st.integers(0, 8))):
             ts = highest[partition] + draw(st.integers(-3, 6))
             highest[partition] = max(highest[partition], ts)
-            rows.append((ts, draw(KEYS), draw(numbers), draw(DOUBLES)))
+            rows.append((ts, draw(keys), draw(numbers), draw(DOUBLES)))
         batches.append((partition, rows))
-    return History(batches, partitions)
+    return History(batches, partitions, is_tidy)
 
 
 class Held:
     """Partitions as a worker holds them, and the same rows for the oracle."""
 
     def __init__(self, history: History, retain: Retain = FOREVER) -> None:
-        self.stream = replace(STREAM, partitions=history.partitions)
+        self.stream = replace(STREAM, partitions=history.partitions, partition_by="k" if history.is_tidy else None)
         self.histories = {number: PartitionHistory(self.stream, number, retain) for number in range(history.partitions)}
         self.rows: list[OracleRow] = []
         self._highest = dict.fromkeys(self.histories, -(10**6))
@@ -156,21 +174,38 @@ def test_a_filter_counts_what_every_partition_has_also_when_one_makes_its_struct
 def test_keys_that_are_asked_one_by_one_are_answered_in_their_order(history: History, data: st.DataObject) -> None:
     held = Held(history)
     best = data.draw(st.sampled_from([", MAX(n) AS m", ""]))
-    lookup = held.read(f"SELECT k, COUNT(*) AS c, SUM(n) AS s{best} FROM s [RANGE 20 ms] GROUP BY k")
+    window = data.draw(st.sampled_from(WINDOWS))
+    where = data.draw(st.sampled_from(WHERES[:2]))
+    text = f"SELECT k, COUNT(*) AS c, SUM(n) AS s{best} FROM s {window} {where} GROUP BY k"
+    lookup = held.read(text)
     asked = data.draw(st.lists(st.sampled_from(["a", "b", "c", "z", None]), min_size=1, max_size=6))
-    ranges = data.draw(st.none() | st.lists(st.integers(1, 60), min_size=len(asked), max_size=len(asked)))
+    length = st.integers(1, 60) if "RANGE" in window else st.nothing()
+    ranges = data.draw(st.none() | st.lists(length, min_size=len(asked), max_size=len(asked)))
     keys = pa.RecordBatch.from_arrays([pa.array(asked, pa.string())], names=["k0"])
     each = None if ranges is None else np.array(ranges)
     for partition, batch in history.batches:
         held.take(partition, batch)
-        at, histories = held.watermark, list(held.histories.values())
-        found = as_dicts(look_up_each(lookup, at, histories, keys, each))
-        apart = [aligned([kept], lookup, at, keys, each).partials(lookup.needs) for kept in histories]
+        at = held.watermark
+        found = as_dicts(look_up_each(lookup, at, held.histories, keys, each))
+        apart = [
+            aligned([one], lookup, keys, each).partials(lookup.needs) for one in held_at(lookup, at, held.histories)
+        ]
         assert as_dicts(put_in_order(lookup, at, keys, apart)) == found
-        for key, length, row in zip(asked, ranges or [20] * len(asked), found, strict=True):
-            rows = {r["k"]: r for r in held.expected(lookup.text.replace("[RANGE 20 ms]", f"[RANGE {length} ms]"), at)}
+        for place, (key, row) in enumerate(zip(asked, found, strict=True)):
+            other = text if ranges is None else re.sub(r"RANGE \d+", f"RANGE {ranges[place]}", text)
+            rows = {r["k"]: r for r in held.expected(other, at)}
             nothing = {"k": key, "c": 0, "s": None} | ({"m": None} if best else {})
-            assert row == rows.get(key, nothing)
+            assert row == rows.get(key, nothing), other
+
+
+@given(history=histories(), count=st.integers(0, 60), data=st.data())
+def test_partitions_agree_which_rows_are_the_last_of_all(history: History, count: int, data: st.DataObject) -> None:
+    held = Held(history, Retain(data.draw(st.sampled_from([10, 2**60])), 2**60))
+    for partition, batch in history.batches:
+        held.take(partition, batch)
+    at = held.watermark
+    times = {number: kept.last_times(at, count) for number, kept in held.histories.items()}
+    assert last_of_all(held.histories, at, count) == among_the_last(times, count)
 
 
 @given(history=histories(), keep=st.integers(1, 40), text=statements())
@@ -212,6 +247,9 @@ def test_memory_is_bounded_by_bytes_too() -> None:
         ("SELECT COUNT(*) FROM s", "needs a window"),
         ("SELECT COUNT(*) FROM s [TUMBLE 5 ms]", "windows of this kind"),
         ("SELECT COUNT(*) FROM s [RANGE 5 ms SLIDE 5 ms]", "no SLIDE"),
+        ("SELECT COUNT(*) FROM s [ROWS 10 SLIDE 5]", "no SLIDE"),
+        ("SELECT COUNT(*) FROM s [ROWS 10 SLIDE 5 ms]", "no SLIDE"),
+        ("SELECT COUNT(*) FROM s [NOW]", "no NOW"),
         ("SELECT COUNT(*) FROM s [RANGE 5 ms] EMIT CHANGES", "no EMIT"),
         ("SELECT COUNT(*) FROM s [RANGE 5 ms], s [RANGE 5 ms] b", "one stream"),
         ("SELECT COUNT(*) FROM s [RANGE 5 ms] UNION ALL SELECT COUNT(*) FROM s [RANGE 9 ms]", "no UNION"),

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.structures import extreme_filter
+from stairwise.lookups.gather import look_up, parts_or_scans
+from stairwise.lookups.homes import homes
+from stairwise.lookups.partition_history import PartitionHistory, Retain
+from stairwise.lookups.statement import read_lookup
+from stairwise.schema import Column, Stream, Type
+from stairwise.structures import extreme_filter, kept_levels
 from stairwise.structures.count_filter import CountFilter
 from stairwise.structures.extreme_filter import ExtremeFilter
-from stairwise.structures.index_levels import level_for
+from stairwise.structures.index_levels import IndexLevel, level_for
+from stairwise.structures.sorted_runs import SortedRuns
 from stairwise.structures.substreams import Substreams
 from stairwise.structures.sum_filter import SumFilter
 
@@ -81,6 +88,52 @@ def test_ci_count_misses_none_and_keeps_its_error(history: object, p: int, data:
             assert len(set(found)) == len(found)
             assert {k for k, n in counts.items() if n >= least} <= set(found)
             assert all(counts.get(k, 0) > least * (1 - 2 / p) for k in found)
+
+
+def test_a_thousand_thresholds_share_a_few_levels_and_few_get_fine_ones_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_levels, "EPOCH", 2000)
+    substreams = Substreams()
+    index = CountFilter(substreams)
+    chance = np.random.default_rng(1)
+    key = (chance.random(20_000) ** 3 * 300).astype(np.int64)
+    index.update(substreams.add(key, np.arange(20_000), 300))
+    counts = np.bincount(key, minlength=300)
+    whole = 0
+
+    def put(level: IndexLevel, runs: SortedRuns, keys: np.ndarray) -> None:
+        nonlocal whole
+        whole += len(keys) == 300
+        CountFilter._put(index, level, runs, keys)
+
+    monkeypatch.setattr(index, "_put", put)
+    for least in [*range(1, 1001), *range(1000, 0, -1)]:
+        found = index.lookup(least, -1)
+        assert set(np.flatnonzero(counts >= least)) <= set(found)
+        assert len(found) <= np.count_nonzero(2 * counts >= least)
+    assert whole <= 5 * kept_levels.MOST_LEVELS  # no more than a few times for each way to be fine
+    for _ in range(3000):
+        index.lookup(700, -1)
+    assert index.levels.p == 32
+    assert (counts[index.lookup(700, -1)] > 700 * (1 - 2 / 32)).all()
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 16])
+def test_a_key_of_one_partition_is_asked_with_the_whole_threshold(partitions: int) -> None:
+    columns = (Column("ts", Type.TIMESTAMP), Column("k", Type.BIGINT))
+    stream = Stream("s", columns, "ts", partition_by="k", partitions=partitions)
+    held = {number: PartitionHistory(stream, number, Retain()) for number in range(partitions)}
+    keys = np.repeat(np.arange(200), np.arange(200) + 1)
+    home = homes(pa.array(keys), partitions)
+    for number, history in held.items():
+        mine = pa.array(keys[home == number])
+        times = pa.array(np.arange(len(mine)))
+        history.take(pa.RecordBatch.from_arrays([times, mine], schema=stream.arrow_schema), 10**6)
+    text = "SELECT k, COUNT(*) AS n FROM s [FROM 0] GROUP BY k HAVING COUNT(*) >= 160"
+    lookup = read_lookup(text, {"s": stream})
+    for _ in range(3):
+        assert look_up(lookup, 10**6, held).num_rows == 41
+    parts = parts_or_scans(lookup, 10**6, held)
+    assert 41 <= sum(part.num_rows for part in parts if isinstance(part, pa.RecordBatch)) <= 60
 
 
 @pytest.mark.parametrize("fractions", [False, True])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.console import Console
+import pyarrow as pa
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from stairwise.cli.session import Connection, connected, connection_options
@@ -64,9 +65,14 @@ def lookup(select: str, at_least: Instant | None, timeout: float, format_: str |
 
 
 def show_table(answer: Answer) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold", caption=f"at {answer.time}", caption_justify="left")
-    for name in answer.table.schema.names:
-        table.add_column(name, overflow="fold")
+    """Numbers to the right; T below the table, in one line however narrow the table is."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, name in zip(answer.table.columns, answer.table.schema.names, strict=True):
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        justify: JustifyMethod = "right" if is_number or pa.types.is_decimal(column.type) else "left"
+        table.add_column(name, overflow="fold", justify=justify)
     for row in zip(*(texts(column).to_pylist() for column in answer.table.columns), strict=True):
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"at {answer.time}", style="italic", soft_wrap=True)

@@ -8,16 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.errors import StairwiseError
-from stairwise.expressions.codes import encode
 from stairwise.expressions.evaluate import evaluate
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, of_one
+from stairwise.lookups.scan import folded_parts
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total
 from stairwise.reports.answers import grouped_answer
 from stairwise.reports.cells import Cells, canonical_column
 from stairwise.schema import Instant
-from stairwise.state.pages import concat
 
 
 def put_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -38,23 +37,9 @@ def put_plainly(lookup: Lookup, total: Total) -> pa.RecordBatch:
 
 def groups_together(lookup: Lookup, at: Instant, parts: Sequence[pa.RecordBatch]) -> Cells:
     """The group rows, before HAVING and projection, all in one cell."""
-    grouping = lookup.grouping
-    rows = concat(list(parts))
+    rows = folded_parts(lookup, list(parts))
     count = len(lookup.select.keys)
-    keys, partials = rows.columns[:count], rows.columns[count:]
-    if not keys and rows.num_rows == 1:
-        groups = 1
-    elif not keys:
-        partials = grouping.partials.combine(partials, np.zeros(rows.num_rows, np.int64), 1)
-        groups = 1
-    elif len(parts) > 1 and rows.num_rows:
-        codes, first = encode(keys)
-        groups = len(first)
-        keys = [key.take(pa.array(first)) for key in keys]
-        partials = grouping.partials.combine(partials, codes, groups)
-    else:
-        groups = rows.num_rows
-    return _lowered(lookup, at, groups, keys, partials)
+    return _lowered(lookup, at, rows.num_rows, rows.columns[:count], rows.columns[count:])
 
 
 def put_each(lookup: Lookup, at: Instant, keys: pa.RecordBatch, tally: Tally) -> pa.RecordBatch:

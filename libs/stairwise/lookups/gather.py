@@ -14,32 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from stairwise.expressions.codes import encode
 from stairwise.expressions.views import Ints
 from stairwise.lookups.answer import put_each, put_plainly, put_together
+from stairwise.lookups.homes import partitions_of_a_key
+from stairwise.lookups.last_rows import extents
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import aligned, asked_part, asked_total, candidates, part
+from stairwise.lookups.partition_parts import Held, aligned, asked_part, asked_total, candidates, part, unmade
+from stairwise.lookups.scan import Scan, finished
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Instant
 from stairwise.state.pages import concat
-from stairwise.windows.spec import RowsWindow
-
-
-def last_times(histories: Mapping[int, PartitionHistory], at: Instant, count: int) -> dict[int, Ints]:
-    """Of each partition, the times of its last rows."""
-    return {number: history.last_times(at, count) for number, history in histories.items()}
-
-
-def among_the_last(times: Mapping[int, Ints], count: int) -> dict[int, int]:
-    """How many rows of each partition are among the last ``count`` of all, in the order of the stream."""
-    numbers = sorted(times)
-    every = np.concatenate([times[number] for number in numbers])
-    partition = np.repeat(numbers, [len(times[number]) for number in numbers])
-    last = partition[np.lexsort([partition, every])[-count:]]
-    return {number: int(np.count_nonzero(last == number)) for number in numbers}
 
 
 def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
@@ -55,35 +42,56 @@ def named_keys(named: Sequence[pa.RecordBatch | None]) -> pa.RecordBatch | None:
 
 
 def look_up(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> pa.RecordBatch:
-    """The answer at T where all partitions of the stream are held here."""
-    plainly = look_up_plainly(lookup, at, list(histories.values()))
+    """The answer at T where all partitions of the stream are held here, and nobody else waits."""
+    plainly = look_up_plainly(lookup, at, histories)
     return put_together(lookup, at, parts_at(lookup, at, histories)) if plainly is None else plainly
 
 
-def look_up_plainly(lookup: Lookup, at: Instant, histories: Sequence[PartitionHistory]) -> pa.RecordBatch | None:
+def look_up_plainly(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> pa.RecordBatch | None:
     """The same for what is asked most, sums of one key; None where it is not that, or there is no index yet."""
-    total = asked_total(histories, lookup, at) if lookup.is_plain else None
+    total = asked_total(held_at(lookup, at, histories), lookup) if lookup.is_plain else None
     if total is None or (lookup.select.keys and not total.rows):  # a group without rows vanishes
         return None
     return put_plainly(lookup, total)
 
 
 def look_up_each(
-    lookup: Lookup, at: Instant, histories: Sequence[PartitionHistory], keys: pa.RecordBatch, ranges: Ints | None
+    lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory], keys: pa.RecordBatch, ranges: Ints | None
 ) -> pa.RecordBatch:
     """The answers at T for keys that are asked one by one, where all partitions of the stream are held here."""
-    return put_each(lookup, at, keys, aligned(histories, lookup, at, keys, ranges))
+    held = held_at(lookup, at, histories)
+    for history, making in unmade(held, lookup):
+        while not history.adopt(making):
+            finished(history.make(making))
+    return put_each(lookup, at, keys, aligned(held, lookup, keys, ranges))
 
 
 def parts_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[pa.RecordBatch]:
     """What all partitions contribute at T."""
-    together = asked_part(list(histories.values()), lookup, at)
+    parts = parts_or_scans(lookup, at, histories)
+    found = [finished(one.work()) if isinstance(one, Scan) else one for one in parts]
+    for history in histories.values():
+        for making in history.makings[:1]:  # so that no lookup waits for all of it
+            finished(history.make(making))
+            history.adopt(making)
+    return found
+
+
+def parts_or_scans(
+    lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]
+) -> list[pa.RecordBatch | Scan]:
+    """The same with the scans still to be done; what they look through is settled."""
+    held = held_at(lookup, at, histories)
+    together = asked_part(held, lookup)
     if together is not None:
         return [together]
-    counts: dict[int, int] = {}
     keys: pa.RecordBatch | None = None
-    if isinstance(lookup.window, RowsWindow):
-        counts = among_the_last(last_times(histories, at, lookup.window.rows), lookup.window.rows)
-    elif lookup.bound is not None and lookup.stream.partitions > 1:
-        keys = named_keys([candidates(history, lookup, at) for history in histories.values()])
-    return [part(history, lookup, at, keys, counts.get(number)) for number, history in histories.items()]
+    spread = partitions_of_a_key(lookup, are_tidy=all(history.is_tidy for history in histories.values()))
+    if lookup.bound is not None and spread > 1:
+        keys = named_keys([candidates(history, lookup, extent, spread) for history, extent in held])
+    return [part(history, lookup, extent, spread, keys) for history, extent in held]
+
+
+def held_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Held]:
+    """The partitions, each with what the window holds of it at T."""
+    return list(zip(histories.values(), extents(lookup, at, histories), strict=True))

@@ -40,15 +40,24 @@ def are_at_home(rows: pa.RecordBatch, stream: Stream, partition: int) -> bool:
     return bool((homes(rows.column(stream.partition_by), stream.partitions) == partition).all())
 
 
+def partitions_of_a_key(lookup: Lookup, *, are_tidy: bool) -> int:
+    """Over how many partitions the rows of a key may be spread, where all partitions are tidy or not."""
+    return 1 if are_tidy and _home_among(lookup) is not None else lookup.stream.partitions
+
+
+def _home_among(lookup: Lookup) -> int | None:
+    """Which of the keys tells a row's home."""
+    if not have_homes(lookup.stream):
+        return None
+    home = lookup.stream.arrow_schema.get_field_index(lookup.stream.partition_by)
+    keys = enumerate(lookup.signature.keys)
+    return next((place for place, key in keys if isinstance(key, Field) and key.index == home), None)
+
+
 def homes_asked(lookup: Lookup, keys: pa.RecordBatch | None) -> frozenset[int] | None:
     """Where the keys are at home that a lookup is about, or that it is asked for one by one; None: anywhere."""
-    stream = lookup.stream
-    if not have_homes(stream) or isinstance(lookup.window, RowsWindow):
+    place = _home_among(lookup)
+    if place is None or isinstance(lookup.window, RowsWindow) or (keys is None and lookup.asked is None):
         return None
-    home = stream.arrow_schema.get_field_index(stream.partition_by)
-    if keys is None and lookup.asked is None:
-        return None
-    for key, column in zip(lookup.signature.keys, lookup.asked_columns if keys is None else keys.columns, strict=True):
-        if isinstance(key, Field) and key.index == home:
-            return frozenset(np.unique(homes(column, stream.partitions)).tolist())
-    return None
+    column = lookup.asked_columns[place] if keys is None else keys.column(place)
+    return frozenset(np.unique(homes(column, lookup.stream.partitions)).tolist())

@@ -31,10 +31,10 @@ def explained(lookup: Lookup, at: Instant, held: Sequence[PartitionHistory]) -> 
 
 
 def _lines(lookup: Lookup, at: Instant, held: Sequence[PartitionHistory]) -> Iterator[str]:
-    rear, front = lookup.span(at)
     if isinstance(lookup.window, RowsWindow):
         yield f"window      the last {lookup.window.rows} rows at {at}"
     else:
+        rear, front = lookup.span(at)
         yield f"window      ({'the beginning' if rear == DAWN else rear}, {front}] at {at}"
     yield f"keys        {_keys(lookup)}"
     for need in lookup.needs:
@@ -52,8 +52,6 @@ def _keys(lookup: Lookup) -> str:
 
 
 def _structure(lookup: Lookup, need: Need) -> str:
-    if isinstance(lookup.window, RowsWindow):
-        return "the rows themselves: which are the last of all partitions is settled first"
     if not lookup.must_look_through:
         return _STRUCTURES[need.family]
     if lookup.asked is not None:

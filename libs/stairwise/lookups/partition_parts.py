@@ -4,122 +4,122 @@
              partition 1   keys │ partials ─┼─▶ ``answer``: combined, lowered, HAVING, projected, in order
              partition 2   keys │ partials ─┘
 
-A filter (HAVING with a bound) takes two steps where there are several partitions: each names the keys that may meet
-it; then all give the partials of all keys that any has named, so that HAVING is decided by exact totals at T.
+A filter (HAVING with a bound) takes two steps where the rows of a key may be in several partitions: each names the keys
+that may meet it; then all give the partials of all keys that any has named, so that HAVING is decided by exact totals
+at T. Where PARTITION BY has put all rows of a key into one partition, that one knows the total.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from stairwise.aggregates.contract import Rows
 from stairwise.errors import StairwiseError
-from stairwise.expressions.evaluate import selects
-from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
+from stairwise.lookups.extent import Extent
+from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.scan import Scan
 from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total, added
-from stairwise.operators.preparation import computed
 from stairwise.reports.cells import canonical_batch
-from stairwise.schema import DAWN, DUSK, Instant
+from stairwise.schema import Instant
 from stairwise.state.word_table import short_words
-from stairwise.windows.spec import RowsWindow
 
-Span = tuple[Instant, Instant]
-"""The rear and the front of a window."""
+Held = tuple[PartitionHistory, Extent]
+"""A partition, and what a window holds of it."""
 
 
 class OutOfReachError(StairwiseError):
     """A window reaches back to rows that are no longer kept."""
 
-    def __init__(self, stream: str, rear: Instant, horizon: Instant) -> None:
+    def __init__(self, stream: str, extent: Extent, horizon: Instant) -> None:
+        reach = extent.rear if extent.first is None else f"row {extent.first} of a partition"
         super().__init__(
-            f"the window reaches back to {rear}, and rows of {stream} are kept from {horizon + 1} on",
+            f"the window reaches back to {reach}, and rows of {stream} are kept from {horizon + 1} on",
             hint=f"ask for a shorter window, or keep more from now on: ALTER STREAM {stream} SET RETAIN ...",
         )
 
 
-def candidates(history: PartitionHistory, lookup: Lookup, at: Instant) -> pa.RecordBatch | None:
-    """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell."""
-    rear, front = reachable(history, lookup, at)
+def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int) -> pa.RecordBatch | None:
+    """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell.
+
+    The rows of a key are in no more than ``spread`` partitions.
+    """
+    _check_reach(history, lookup, extent)
     if lookup.bound is None or lookup.must_look_through:
         return None
-    index = history.index(lookup, rear, front)
+    index = history.index(lookup, extent)
     if index is None:
         return None
-    number = index.candidates(lookup.bound, rear, front, lookup.stream.partitions)
+    number = index.candidates(lookup.bound, extent, spread)
     return pa.RecordBatch.from_arrays(index.key_columns(number), names=_key_names(lookup))
 
 
 def part(
-    history: PartitionHistory, lookup: Lookup, at: Instant, keys: pa.RecordBatch | None = None, last: int | None = None
-) -> pa.RecordBatch:
-    """What the partition contributes; of these keys alone if they are given. ``last``: rows of a ROWS window."""
-    if isinstance(lookup.window, RowsWindow):
-        return _by_rows(history, lookup, at, last if last is not None else lookup.window.rows)
-    rear, front = reachable(history, lookup, at)
-    index = history.index(lookup, rear, front)
+    history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int, keys: pa.RecordBatch | None = None
+) -> pa.RecordBatch | Scan:
+    """What the partition contributes, or the scan that finds it; of these keys alone if they are given.
+
+    Where the rows of a key are all in one partition (``spread`` is 1), that one decides alone which keys meet a bound.
+    """
+    _check_reach(history, lookup, extent)
+    index = history.index(lookup, extent)
     if index is None:
-        return _looked_through(lookup, *history.span(rear, front))
-    number = _numbers(index, lookup, rear, front, keys)
+        return history.scan(lookup, extent)
+    number = _numbers(index, lookup, extent, spread, keys)
+    number = number[number >= 0]
     if lookup.must_look_through:
-        numbers = index.rows(index.spans(number, np.full(len(number), rear), front))
-        return _looked_through(lookup, *history.rows_at(numbers))
-    tally = _tally_of(index, lookup, number, rear, front)
+        return history.scan_at(lookup, index.rows(index.spans(number, extent)))
+    tally = index.tally(lookup.needs, index.spans(number, extent))
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*index.key_columns(number), *columns], tally)
     return pa.RecordBatch.from_arrays(columns, schema=lookup.part_schema)
 
 
-def asked_part(histories: Sequence[PartitionHistory], lookup: Lookup, at: Instant) -> pa.RecordBatch | None:
+def asked_part(held: Sequence[Held], lookup: Lookup) -> pa.RecordBatch | None:
     """What several partitions contribute together where a statement names its keys; None if one has no index."""
-    if lookup.asked is None or lookup.must_look_through or isinstance(lookup.window, RowsWindow):
+    if lookup.asked is None or lookup.must_look_through:
         return None
-    span = lookup.span(at)
-    indexes = _indexes(histories, lookup, span)
+    indexes = _indexes(held, lookup)
     if indexes is None:
         return None
     if len(lookup.asked) == 1 and lookup.needs_sums_alone:
-        tally = _total(indexes, lookup, span).tally()
+        tally = _total(indexes, lookup).tally()
     else:
-        tally = added([_tally_of(index, lookup, index.numbers_of(lookup), *span) for index in indexes], lookup.needs)
+        each = [index.tally_of(lookup.needs, index.numbers_of(lookup), extent) for index, extent in indexes]
+        tally = added(each, lookup.needs)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*lookup.asked_columns, *columns], tally)
     return pa.RecordBatch.from_arrays(columns, schema=lookup.part_schema)
 
 
-def asked_total(histories: Sequence[PartitionHistory], lookup: Lookup, at: Instant) -> Total | None:
+def asked_total(held: Sequence[Held], lookup: Lookup) -> Total | None:
     """What several partitions contribute to a lookup that is plain; None if one has no index."""
-    span = lookup.span(at)
-    indexes = _indexes(histories, lookup, span)
-    return None if indexes is None else _total(indexes, lookup, span)
+    indexes = _indexes(held, lookup)
+    return None if indexes is None else _total(indexes, lookup)
 
 
-def _indexes(histories: Sequence[PartitionHistory], lookup: Lookup, span: Span) -> list[SignatureIndex] | None:
+def _indexes(held: Sequence[Held], lookup: Lookup) -> list[tuple[SignatureIndex, Extent]] | None:
     """The indexes of all partitions. Each is asked for one, so that all come to be made."""
-    for history in histories:
-        _check_reach(history, lookup, span[0])
-    indexes = [history.index(lookup, *span) for history in histories]
-    found = [index for index in indexes if index is not None]
-    return found if len(found) == len(histories) else None
+    for history, extent in held:
+        _check_reach(history, lookup, extent)
+    indexes = [(history.index(lookup, extent), extent) for history, extent in held]
+    found = [(index, extent) for index, extent in indexes if index is not None]
+    return found if len(found) == len(held) else None
 
 
-def _total(indexes: Sequence[SignatureIndex], lookup: Lookup, span: Span) -> Total:
+def _total(indexes: Sequence[tuple[SignatureIndex, Extent]], lookup: Lookup) -> Total:
     total = Total(len(lookup.needs))
-    for index in indexes:
-        index.count(total, lookup.needs, int(index.numbers_of(lookup)[0]), *span)
+    for index, extent in indexes:
+        index.count(total, lookup.needs, int(index.numbers_of(lookup)[0]), extent)
     return total
-
-
-def _tally_of(index: SignatureIndex, lookup: Lookup, number: Ints, rear: Instant, front: Instant) -> Tally:
-    return index.tally(lookup.needs, index.spans(number, np.full(len(number), rear), front))
 
 
 def _with_rows(columns: list[pa.Array], tally: Tally) -> list[pa.Array]:
@@ -130,75 +130,53 @@ def _with_rows(columns: list[pa.Array], tally: Tally) -> list[pa.Array]:
     return [column.take(some) for column in columns]
 
 
-def aligned(
-    histories: Sequence[PartitionHistory], lookup: Lookup, at: Instant, keys: pa.RecordBatch, ranges: Ints | None
-) -> Tally:
-    """For keys that are asked one by one, in their order; each over a range of its own if there are any."""
+def unmade(held: Sequence[Held], lookup: Lookup) -> list[tuple[PartitionHistory, IndexMaking]]:
+    """The indexes that must be made before keys can be asked one by one."""
     if lookup.must_look_through:
         raise StairwiseError(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
         )
-    rear, front = lookup.span(at)
-    rears = np.full(keys.num_rows, rear) if ranges is None else front - ranges
-    earliest = int(rears.min(initial=front))
+    demanded = [(history, history.demand(lookup)) for history, _ in held]
+    return [(history, making) for history, making in demanded if making is not None]
+
+
+def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
+    """For keys that are asked one by one, in their order; each over a range of its own if there are any."""
     columns = canonical_batch(keys).columns
     words = short_words(columns)
     tallies = []
-    for history in histories:
-        _check_reach(history, lookup, earliest)
-        index = history.index(lookup, DAWN, DUSK, at_once=True)
-        assert index is not None, "it has all rows to be made of, and needs that can be kept"
+    for history, extent in held:
+        rears = None if ranges is None else extent.front - ranges
+        widest = extent if rears is None else replace(extent, rear=int(rears.min(initial=extent.front)))
+        _check_reach(history, lookup, widest)
+        index = history.index(lookup, widest)
+        if index is None:
+            raise StairwiseError(
+                f"the structures that answer this do not fit into what {lookup.stream.name} may keep",
+                hint=f"allow more: ALTER STREAM {lookup.stream.name} SET RETAIN ... AT MOST ...",
+            )
         number = index.numbers(columns, keys.num_rows, words)
-        tallies.append(index.tally(lookup.needs, index.spans(number, rears, front)))
+        tallies.append(index.tally_of(lookup.needs, number, extent, rears))
     return added(tallies, lookup.needs)
 
 
-def reachable(history: PartitionHistory, lookup: Lookup, at: Instant) -> Span:
-    """The window at T, if all its rows are kept."""
-    span = lookup.span(at)
-    _check_reach(history, lookup, span[0])
-    return span
+def _check_reach(history: PartitionHistory, lookup: Lookup, extent: Extent) -> None:
+    if not history.reaches(extent):
+        raise OutOfReachError(lookup.stream.name, extent, history.horizon)
 
 
-def _check_reach(history: PartitionHistory, lookup: Lookup, rear: Instant) -> None:
-    if rear < history.horizon and history.horizon > DAWN:
-        raise OutOfReachError(lookup.stream.name, rear, history.horizon)
-
-
-def _numbers(index: SignatureIndex, lookup: Lookup, rear: Instant, front: Instant, keys: pa.RecordBatch | None) -> Ints:
+def _numbers(index: SignatureIndex, lookup: Lookup, extent: Extent, spread: int, keys: pa.RecordBatch | None) -> Ints:
     """The keys whose partials are wanted, by number."""
     if keys is not None:
         return index.numbers(canonical_batch(keys).columns, keys.num_rows)
     if lookup.asked is not None:
         return index.numbers_of(lookup)
-    if lookup.bound is not None and lookup.stream.partitions == 1:
-        return index.candidates(lookup.bound, rear, front, 1)
+    if lookup.bound is not None and spread == 1:
+        return index.candidates(lookup.bound, extent, 1)
     if not lookup.signature.keys:
         return np.zeros(min(1, index.keys), np.int64)
-    return index.active(rear)
-
-
-def _by_rows(history: PartitionHistory, lookup: Lookup, at: Instant, count: int) -> pa.RecordBatch:
-    rows, places = history.last_rows(at, count)
-    if rows.num_rows < count and history.horizon > DAWN:
-        raise OutOfReachError(lookup.stream.name, DAWN, history.horizon)
-    return _looked_through(lookup, rows, places)
-
-
-def _looked_through(lookup: Lookup, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
-    """Partials straight from the rows, of all groups: HAVING leaves out what candidates would have."""
-    select, faults = lookup.select, Faults()
-    if select.where is not None:
-        keep = selects(select.where, rows.columns, rows.num_rows, faults)
-        rows = rows.filter(pa.array(keep))
-        places = Rows(places.time[keep], places.partition[keep], places.sequence[keep])
-    columns = computed(select, rows.columns, rows.num_rows, faults)
-    kept = pa.RecordBatch.from_arrays([c for _, c in columns], names=[name for name, _ in columns]) if columns else rows
-    grouping = lookup.grouping
-    groups, group_keys, codes = grouping.coded(1, np.zeros(rows.num_rows, np.int64), kept)
-    partials = grouping.lift(kept, places, codes, len(groups))
-    return pa.RecordBatch.from_arrays([*group_keys, *partials], schema=lookup.part_schema)
+    return index.active(extent.rear)
 
 
 def _key_names(lookup: Lookup) -> Sequence[str]:

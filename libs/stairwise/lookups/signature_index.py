@@ -20,6 +20,7 @@ from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
 from stairwise.expressions.views import Ints, Words, float64_view, int64_view, order_keys, validity
+from stairwise.lookups.extent import Extent
 from stairwise.lookups.settled_rows import SettledRows
 from stairwise.lookups.statement import Bound, Lookup, LookupSignature, Need
 from stairwise.lookups.tally import Tally, Total
@@ -38,7 +39,8 @@ from stairwise.structures.summands import EXTREMES, columns_of
 
 _FILTERED = frozenset({"SUM", "MAX", "MIN"})
 """Bounds on these have a filter of their own that must be there before the rows."""
-_MOST_ASKED = 4096
+_MOST_ASKED, _FEW_ASKED = 4096, 64
+"""Statements that are remembered, with the numbers of the keys that they name, if they name no more than that."""
 _FEW_KEYS = 100_000
 
 
@@ -83,7 +85,7 @@ class SignatureIndex:
     @property
     def size_bytes(self) -> int:
         extremes = sum(extreme_filter.size_bytes for extreme_filter in self._extreme_filters.values())
-        return self._substreams.size_bytes + self._counts.size_bytes + extremes
+        return self._substreams.size_bytes + self._counts.size_bytes + extremes + self._table.size_bytes
 
     @property
     def is_crowded(self) -> bool:
@@ -99,7 +101,9 @@ class SignatureIndex:
         bound = lookup.bound
         if bound is not None and bound.function in _FILTERED and (bound.function, bound.args) not in self.filtered:
             return False
-        return self.is_indexed if lookup.must_look_through else self.needs.issuperset(lookup.needs)
+        if lookup.needs_numbers and not self.is_indexed:
+            return False
+        return lookup.must_look_through or self.needs.issuperset(lookup.needs)
 
     def update(self, rows: SettledRows, first: int) -> None:
         """Rows in stream order, later than all before; ``first`` is the number of the first of them."""
@@ -136,52 +140,70 @@ class SignatureIndex:
             extreme_filter.forget(horizon)
 
     def numbers(self, columns: list[pa.Array], length: int, words: list[Words] | None = None) -> Ints:
-        """The numbers of keys that are asked for, in canonical columns; one that never came has no rows."""
-        number = self._table.numbers(columns, length, words)
-        self._substreams.know(len(self._table))
-        return number
+        """The numbers of keys that are asked for, in canonical columns; −1 for one that never came."""
+        return self._table.find(columns, length, words) if self.keys else np.full(length, -1, np.int64)
 
     def numbers_of(self, lookup: Lookup) -> Ints:
         """The same for keys that a statement names; of a statement that comes again they are known."""
         known = self._asked.get(lookup.text)
         if known is None:
             known = self.numbers(lookup.asked_columns, len(lookup.asked or ()))
-            if len(self._asked) >= _MOST_ASKED:
-                self._asked.clear()
-            self._asked[lookup.text] = known
+            if len(known) <= _FEW_ASKED and (known >= 0).all():
+                if len(self._asked) >= _MOST_ASKED:
+                    self._asked.clear()
+                self._asked[lookup.text] = known
         return known
 
     def active(self, rear: Instant) -> Ints:
         """The keys that have rows after ``rear``."""
         return self._substreams.active(rear)
 
-    def candidates(self, bound: Bound, rear: Instant, front: Instant, parts: int) -> Ints:
+    def candidates(self, bound: Bound, extent: Extent, spread: int) -> Ints:
         """The keys that may meet a bound: by its filter, or all that have rows where that cannot tell.
 
-        Of a stream in several parts, a count or a sum is at least the bound over all only if it is at least its
-        share in one of them.
+        Where the rows of a key are spread over several partitions, a count or a sum is at least the bound over all only
+        if it is at least its share in one of them.
         """
+        rear = extent.rear
         found: Ints | None = None
         match bound.function:
             case "COUNT":
                 least = math.floor(bound.value) + 1 if bound.strict else math.ceil(bound.value)
-                found = self._counts.lookup(-(-least // parts), rear) if least >= 1 else None
+                found = self._counts.lookup(-(-least // spread), rear) if least >= 1 else None
             case "SUM":
-                found = self._sum_filters[bound.args].lookup(self._substreams, bound.value / parts, rear)
+                found = self._sum_filters[bound.args].lookup(self._substreams, bound.value / spread, rear)
             case "MAX" | "MIN":
-                found = self._extreme_filters[bound.function, bound.args].lookup(rear, front, _below(bound))
+                found = self._extreme_filters[bound.function, bound.args].lookup(rear, extent.front, _below(bound))
         return self.active(rear) if found is None else found
 
-    def spans(self, number: Ints, rear: Ints, front: Instant) -> Intervals:
-        return self._substreams.up_to(number, rear, front)
+    def spans(self, number: Ints, extent: Extent, rears: Ints | None = None) -> Intervals:
+        """The rows of these keys in a stretch; each from a rear of its own on, if they are given."""
+        if extent.first is not None and self._index is not None:
+            return self._index.between(self._substreams.rings(number), number, extent.first, extent.end)
+        return self._substreams.up_to(
+            number, np.full(len(number), extent.rear) if rears is None else rears, extent.front
+        )
 
-    def count(self, total: Total, needs: Sequence[Need], number: int, rear: Instant, front: Instant) -> None:
+    def count(self, total: Total, needs: Sequence[Need], number: int, extent: Extent) -> None:
         """Add what the structures give for one key; all needs are sums."""
-        left, right, rows = self._substreams.span_of(number, rear, front)
+        if number < 0:
+            return
+        if extent.first is None or self._index is None:
+            left, right, rows = self._substreams.span_of(number, extent.rear, extent.front)
+        else:
+            left, right, rows = self._substreams.span_of(number, extent.first - 1, extent.end - 1, self._index.numbers)
         total.rows += rows
         for sums, need in zip(total.sums, needs, strict=True):
             for column, value in self._sums[need].between(left, right).items():
                 sums[column] = sums.get(column, 0) + value
+
+    def tally_of(self, needs: Sequence[Need], number: Ints, extent: Extent, rears: Ints | None = None) -> Tally:
+        """What the structures give for keys, of which some may never have come."""
+        known = number >= 0
+        if known.all():
+            return self.tally(needs, self.spans(number, extent, rears))
+        some = self.spans(number[known], extent, None if rears is None else rears[known])
+        return self.tally(needs, some).placed(np.flatnonzero(known), len(number), needs)
 
     def tally(self, needs: Sequence[Need], intervals: Intervals) -> Tally:
         """What the structures give for intervals."""

@@ -126,6 +126,11 @@ class Lookup:
         return not all(map(_can_keep, self.needs))
 
     @cached_property
+    def needs_numbers(self) -> bool:
+        """Must an index know the numbers of its rows?"""
+        return self.must_look_through or isinstance(self.window, RowsWindow)
+
+    @cached_property
     def needs_sums_alone(self) -> bool:
         """Can running sums alone give all that it needs?"""
         return all(need.family in FAMILIES for need in self.needs)
@@ -133,7 +138,7 @@ class Lookup:
     @cached_property
     def is_plain(self) -> bool:
         """One key, no HAVING, and only COUNT, and SUM and AVG of BIGINT: plain numbers can answer it."""
-        if self.asked is None or len(self.asked) != 1 or isinstance(self.window, RowsWindow):
+        if self.asked is None or len(self.asked) != 1:
             return False
         return self.select.having is None and all(need.family in INTEGER_FAMILIES for need in self.needs)
 
@@ -185,7 +190,7 @@ class Lookup:
                 rear = DAWN if self.window.start is None else self.window.start - 1
                 return rear, at if self.window.end is None else min(at, self.window.end)
             case RowsWindow():
-                return DAWN, at
+                raise ValueError("a window by rows has no span of time")
 
     def ranged(self) -> TimeWindow:
         """The window, if it has a range that others can replace."""
@@ -237,7 +242,7 @@ def lookup_of(query: Query) -> Lookup:
 
 
 def _lookup(text: str, select: Select, window: TimeWindow | LandmarkWindow | RowsWindow) -> Lookup:
-    signature, asked = _keys(select, window)
+    signature, asked = _keys(select)
     bound = _bound(select) if asked is None else None
     return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound)
 
@@ -262,16 +267,23 @@ def _check_shape(statement: ast.SelectStatement) -> None:
         raise source.error(
             clause.span, "a lookup has no windows of this kind", hint="write [RANGE ...], [FROM ...] or [ROWS n]"
         )
-    for option in getattr(clause, "options", ()):
-        if option.keyword in ("SLIDE", "OFFSET", "RETAIN"):
-            raise source.error(option.span, f"a lookup has no {option.keyword}: it is answered at once, and once")
+    if isinstance(clause, ast.NowClause):
+        raise source.error(
+            relation.sources[0].stream.span,
+            "a lookup has no NOW: it is answered at T, which need not end a granule",
+            hint="write [RANGE 1 SECOND], or as long as the stream's granule is",
+        )
+    options = [clause.slide] if isinstance(clause, ast.RowsClause) else getattr(clause, "options", ())
+    for option in options:
+        if option is not None and option.keyword in ("SLIDE", "OFFSET", "RETAIN"):
+            raise source.error(
+                option.span, f"a lookup has no {option.keyword}: it is answered at once, and once", hint="leave it out"
+            )
 
 
-def _keys(
-    select: Select, window: TimeWindow | LandmarkWindow | RowsWindow
-) -> tuple[LookupSignature, tuple[tuple[Value, ...], ...] | None]:
+def _keys(select: Select) -> tuple[LookupSignature, tuple[tuple[Value, ...], ...] | None]:
     """How the rows are told apart, and which of the keys are asked for."""
-    if select.where is None or isinstance(window, RowsWindow):
+    if select.where is None:
         return _signature(select.where, select.keys), None
     chosen: dict[Expr, tuple[Value, ...]] = {}
     rest: list[Expr] = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stairwise.aggregates.grouped import INT64_MAX, INT64_MIN
 from stairwise.aggregates.limbs import LIMB_BITS
 from stairwise.aggregates.ranks import rank
 from stairwise.expressions.views import Ints, from_numpy, from_words
@@ -28,6 +29,15 @@ class Tally:
     rows: Ints
     sums: Sequence[Mapping[Summand, Ints]]
     best: Sequence[Ints | None]
+
+    def placed(self, at: Ints, length: int, needs: Sequence[Need]) -> Tally:
+        """The same at these places among so many intervals, of which the others have no rows."""
+        best = [
+            None if ranks is None else _scattered(ranks, at, length, INT64_MIN if need.family == "max" else INT64_MAX)
+            for ranks, need in zip(self.best, needs, strict=True)
+        ]
+        sums = [{column: _scattered(values, at, length) for column, values in each.items()} for each in self.sums]
+        return Tally(_scattered(self.rows, at, length), sums, best)
 
     def partials(self, needs: Sequence[Need]) -> list[pa.Array]:
         """The partials, side by side."""
@@ -66,6 +76,12 @@ class Total:
             return count if function == "COUNT" else None
         total = _signed(sums.get(_LOW, 0)) + (_signed(sums.get(_HIGH, 0)) << LIMB_BITS)
         return total / count if function == "AVG" else total  # Python divides integers exactly, and rounds once
+
+
+def _scattered(values: Ints, at: Ints, length: int, elsewhere: np.int64 | int = 0) -> Ints:
+    found: Ints = np.full(length, elsewhere)
+    found[at] = values
+    return found
 
 
 def _signed(value: int) -> int:

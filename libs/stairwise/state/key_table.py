@@ -22,6 +22,8 @@ from stairwise.expressions.views import Ints, Words
 from stairwise.state.pages import take
 from stairwise.state.word_table import WordTable, is_short, short_words, words_of
 
+_LONG_BYTES = 300
+"""About what a key with a long string takes as a Python value."""
 _FEW = 8
 """Less than one key in so many is taken from the chunks as they are."""
 
@@ -61,6 +63,26 @@ class KeyTable:
         numbers[short] = self._short_numbers(mine, words_of(mine))
         numbers[~short] = self._long_numbers(_taken(distinct, np.flatnonzero(~short)))
         return numbers[codes]
+
+    @property
+    def size_bytes(self) -> int:
+        columns: int = sum(chunk.nbytes for chunks in self._chunks for chunk in chunks)
+        return columns + self._words.size_bytes + _LONG_BYTES * len(self._long)
+
+    def find(self, columns: Sequence[pa.Array], length: int, words: list[Words] | None = None) -> Ints:
+        """The number of each row's key, −1 where it never came; the table stays as it is."""
+        if not self._types:
+            return np.zeros(length, np.int64)
+        if words is None:
+            words = short_words(columns)
+        if words is not None:
+            return self._words.find(words)
+        short = is_short(columns)
+        found = np.empty(length, np.int64)
+        found[short] = self._words.find(words_of(_taken(columns, np.flatnonzero(short))))
+        long = zip(*(_comparable(column) for column in _taken(columns, np.flatnonzero(~short))), strict=True)
+        found[~short] = [self._long.get(key, -1) for key in long]
+        return found
 
     def _short_numbers(self, columns: Sequence[pa.Array], words: list[Words]) -> Ints:
         numbers, new_rows = self._words.numbers(words, self._count)

@@ -193,6 +193,25 @@ class WordTable:
             self._place()
         return self._numbers_at(entry), new_rows
 
+    @property
+    def size_bytes(self) -> int:
+        return self._slots.nbytes + self._numbers.nbytes + sum(column.nbytes for column in self._known)
+
+    def find(self, words: Sequence[Words]) -> Ints:
+        """The number of each row's key, −1 where it is not known; nothing is added."""
+        at = self._slot(words)
+        found = np.full(len(at), -1, np.int64)
+        rows, last = np.arange(len(at)), len(self._slots) - 1
+        mine = list(words)
+        while len(rows):
+            there = self._slots[at]
+            equal = self._equal(there, mine)
+            found[rows[equal]] = self._numbers_at(there[equal])
+            others = ~equal & (there >= 0)
+            rows, at = rows[others], (at[others] + 1) & last
+            mine = [column[others] for column in mine]
+        return found
+
     def _numbers_at(self, entry: _Entries) -> Ints:
         return entry.astype(np.int64) if self._are_places else self._numbers.take(entry)
 

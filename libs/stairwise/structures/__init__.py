@@ -11,5 +11,6 @@ Which one answers what stands on its card:
     row_index                         any other aggregate of some keys, from their own rows
     count_filter          CI-COUNT    {keys : COUNT(window) in a range}
     sum_filter            CI-SUM      {keys : SUM(window) in a range}, values that are not negative
+    kept_levels                       the levels of both: which are kept, how fine
     extreme_filter                    {keys : MAX or MIN(window) in a range}
 """

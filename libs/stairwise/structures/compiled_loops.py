@@ -27,7 +27,7 @@ def _crc_table() -> np.ndarray:
 _CRC = _crc_table()
 
 
-@njit(types.boolean(_READ, _READ, _READ, _READ, _WRITE), cache=True)
+@njit(types.boolean(_READ, _READ, _READ, _READ, _WRITE), cache=True, nogil=True)
 def have_room(key, first, end, mask, came):  # type: ignore[no-untyped-def]
     """Do the rings take in a row more of each of these keys? ``came`` has a zero for each key, also afterwards."""
     room = True
@@ -41,7 +41,7 @@ def have_room(key, first, end, mask, came):  # type: ignore[no-untyped-def]
     return room
 
 
-@njit(types.void(_READ, _READ, _READ, _READ, _WRITE, _WRITE, _WRITE, _WRITE), cache=True)
+@njit(types.void(_READ, _READ, _READ, _READ, _WRITE, _WRITE, _WRITE, _WRITE), cache=True, nogil=True)
 def place(key, times, start, mask, end, ring, position, slot):  # type: ignore[no-untyped-def]
     """Give rows their positions and slots, put their times there, and move the ends of their keys on."""
     for row in range(len(key)):
@@ -54,7 +54,7 @@ def place(key, times, start, mask, end, ring, position, slot):  # type: ignore[n
         end[k] = here + 1
 
 
-@njit(types.void(_READ, _READ, _READ, _WRITE, _WRITE), cache=True)
+@njit(types.void(_READ, _READ, _READ, _WRITE, _WRITE), cache=True, nogil=True)
 def run_on(values, key, slot, column, last):  # type: ignore[no-untyped-def]
     """Write running sums of values; ``last`` has the last of each key."""
     for row in range(len(slot)):
@@ -63,7 +63,7 @@ def run_on(values, key, slot, column, last):  # type: ignore[no-untyped-def]
         column[slot[row]] = total
 
 
-@njit(types.void(_READ, _READ, _READ, _READ, _READ, _READ, _WRITE), cache=True)
+@njit(types.void(_READ, _READ, _READ, _READ, _READ, _READ, _WRITE), cache=True, nogil=True)
 def rank(column, start, mask, first, end, bound, found):  # type: ignore[no-untyped-def]
     """Of each ring, the first position in [first, end) whose value is above its bound, else the end."""
     for ring in range(len(bound)):
@@ -77,7 +77,7 @@ def rank(column, start, mask, first, end, bound, found):  # type: ignore[no-unty
         found[ring] = low
 
 
-@njit(types.void(_BOUNDS, _BYTES, types.int64, _WRITE), cache=True)
+@njit(types.void(_BOUNDS, _BYTES, types.int64, _WRITE), cache=True, nogil=True)
 def spread(bounds, data, parts, found):  # type: ignore[no-untyped-def]
     """Into which of so many parts each text goes, by its CRC-32."""
     for row in range(len(found)):

@@ -2,15 +2,15 @@
 
 answers     {k : COUNT(window of k) ≥ n}, for a window by time that ends with the newest row
 requires    COUNT
-update      O(log K) amortised a key of the batch and level in use: a mark's time is read, its place in order kept
-lookup      O(log² K + answer)
-space       24 bytes a key and level in use; the times are those of ``substreams``
+update      that of ``kept_levels``; the times are those of ``substreams``
+lookup      that of ``kept_levels``
+space       that of ``kept_levels``
 order       stream order within a key
 error       a superset; every key in it has more than n · (1 − 2/p) rows in the window
 source      seed 004 section 4.1
 
-The seed keeps all O(p log N) levels up to date. Here a level begins to be kept when it is first asked for: its
-marks can be read from the times that are kept anyway. Levels that nobody has asked for lately are given up.
+The seed keeps all O(p log N) levels up to date. Here those are that are asked: marks can be read from the times that
+are kept anyway.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ import numpy as np
 from stairwise.expressions.views import Ints
 from stairwise.schema import DAWN, Instant
 from stairwise.structures.contract import Arrivals
-from stairwise.structures.index_levels import FINE, IndexLevel, level_for
+from stairwise.structures.index_levels import FINE, IndexLevel
+from stairwise.structures.kept_levels import KeptLevels
 from stairwise.structures.sorted_runs import SortedRuns
 from stairwise.structures.substreams import Substreams
-
-MOST_LEVELS = 16
-"""Levels that are kept at a time."""
 
 
 class CountFilter:
@@ -33,32 +31,20 @@ class CountFilter:
 
     def __init__(self, substreams: Substreams, p: int = FINE) -> None:
         self._substreams = substreams
-        self._p = p
-        self._levels: dict[IndexLevel, SortedRuns] = {}
-        """The one that was asked last comes last."""
+        self.levels = KeptLevels(p)
 
     @property
     def size_bytes(self) -> int:
-        return sum(level.size_bytes for level in self._levels.values())
+        return self.levels.size_bytes
 
     def update(self, arrivals: Arrivals) -> None:
         """Rows were added to the substreams."""
-        if self._levels and len(arrivals):
-            key = arrivals.touched()
-            for level, runs in self._levels.items():
-                self._put(level, runs, key)
+        if len(self.levels) and len(arrivals):
+            self.levels.touch(arrivals.touched())
 
     def lookup(self, least: int, rear: Instant) -> Ints:
         """The keys that may have ``least`` rows or more (at least one) after ``rear``: none that has is missing."""
-        level = level_for(least, self._p)
-        runs = self._levels.pop(level, None)
-        if runs is None:
-            runs = SortedRuns()
-            self._put(level, runs, np.arange(self._substreams.keys))
-        self._levels[level] = runs
-        while len(self._levels) > MOST_LEVELS:
-            self._levels.pop(next(iter(self._levels)))
-        return runs.above(rear)
+        return self.levels.runs(least, self._substreams.keys, self._put).above(rear)
 
     def _put(self, level: IndexLevel, runs: SortedRuns, key: Ints) -> None:
         first, end = self._substreams.ends(key)

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stairwise.expressions.views import Ints
-from stairwise.schema import DAWN, Instant
+from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.structures.compiled_loops import have_room, place
 from stairwise.structures.contract import SMALLEST, Arrivals, Intervals, Move, Structure, grown, moved, spread
 from stairwise.structures.rings import Rings, rank_of
@@ -158,15 +158,19 @@ class Substreams:
                 return ends
         return None
 
-    def span_of(self, key: int, rear: Instant, front: Instant) -> tuple[int, int, int]:
+    def span_of(self, key: int, rear: int, front: int, column: Ints | None = None) -> tuple[int, int, int]:
         """Of one key: the slots of the last row up to ``rear`` and of the last up to ``front``; the rows between.
+
+        They are told apart by their times, or by another column over slots that grows along a ring.
 
         What ``by_time`` does for many: arrays of length one cost more than the search.
         """
         start, mask = int(self._start[key]), int(self._mask[key])
         first, end = int(self._first[key]), int(self._end[key])
-        left = rank_of(self._times, start, mask, first, end, rear)
-        right = end if front >= self.newest else max(left, rank_of(self._times, start, mask, first, end, front))
+        if column is None:
+            column, front = self._times, DUSK if front >= self.newest else front
+        left = rank_of(column, start, mask, first, end, rear)
+        right = end if front == DUSK else max(left, rank_of(column, start, mask, first, end, front))
         return start + (left - 1 & mask), start + (right - 1 & mask), right - left
 
     def by_rows(self, key: Ints, rows: Ints, skip: Ints) -> Intervals:

@@ -2,9 +2,9 @@
 
 answers     {k : SUM(window of k) ≥ v}, for a window by time that ends with the newest row
 requires    values that are not negative; once one was seen there is no answer, and a scan takes its place
-update      O(log n + log K) amortised a key of the batch and level in use, n rows of the key
-lookup      O(log² K + answer)
-space       8 bytes a slot, and 24 bytes a key and level in use
+update      O(1) a row, and that of ``kept_levels``
+lookup      that of ``kept_levels``, and O(log n) for a key that was touched, n rows of the key
+space       8 bytes a slot, and that of ``kept_levels``
 order       stream order within a key
 error       a superset; every key in it has a sum of more than v · (1 − 2/p), less one unit for each of its rows
             where values are fractions
@@ -23,6 +23,7 @@ Fractions are rounded up to units of a power of two, so that sums only seem larg
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from stairwise.expressions.views import Floats, Ints
 from stairwise.schema import DAWN, Instant
 from stairwise.structures.compiled_loops import run_on
 from stairwise.structures.contract import Arrivals, Move, grown, moved
-from stairwise.structures.count_filter import MOST_LEVELS
-from stairwise.structures.index_levels import FINE, IndexLevel, level_for
+from stairwise.structures.index_levels import FINE, IndexLevel
+from stairwise.structures.kept_levels import KeptLevels
 from stairwise.structures.sorted_runs import SortedRuns
 from stairwise.structures.substreams import Substreams
 
@@ -46,7 +47,7 @@ class SumFilter:
     """Keys by the sum of their values. Made before ``substreams`` has rows, and attached to it."""
 
     def __init__(self, p: int = FINE) -> None:
-        self._p = p
+        self.levels = KeptLevels(p)
         self._running = _NONE
         self._last = _NONE
         """Of each key, the sum of all there ever was."""
@@ -54,13 +55,12 @@ class SumFilter:
         """All units of all keys: no running sum is larger."""
         self._unit = 1.0
         self._has_unit = False
-        self._levels: dict[IndexLevel, SortedRuns] = {}
         self.is_usable = True
         """False from the first value on that is negative or not finite, and when sums have grown too large."""
 
     @property
     def size_bytes(self) -> int:
-        return self._running.nbytes + self._last.nbytes + sum(level.size_bytes for level in self._levels.values())
+        return self._running.nbytes + self._last.nbytes + self.levels.size_bytes
 
     def move(self, move: Move) -> None:
         self._running = moved(self._running, move)
@@ -80,9 +80,8 @@ class SumFilter:
         if self._added > _MOST:
             self._give_up()
             return
-        key = arrivals.touched()
-        for level, runs in self._levels.items():
-            self._put(substreams, level, runs, key)
+        if len(self.levels):
+            self.levels.touch(arrivals.touched())
 
     def lookup(self, substreams: Substreams, least: float, rear: Instant) -> Ints | None:
         """The keys whose values after ``rear`` may add up to ``least`` or more: none that does is missing.
@@ -92,19 +91,11 @@ class SumFilter:
         units = math.floor(least / self._unit) if math.isfinite(least) else 0
         if not self.is_usable or not 0 < units < _MOST:
             return None
-        level = level_for(units, self._p)
-        runs = self._levels.pop(level, None)
-        if runs is None:
-            runs = SortedRuns()
-            self._put(substreams, level, runs, np.arange(substreams.keys))
-        self._levels[level] = runs
-        while len(self._levels) > MOST_LEVELS:
-            self._levels.pop(next(iter(self._levels)))
-        return runs.above(rear)
+        return self.levels.runs(units, substreams.keys, partial(self._put, substreams)).above(rear)
 
     def _give_up(self) -> None:
         self.is_usable = False
-        self._levels.clear()
+        self.levels.clear()
 
     def _units(self, values: Ints | Floats) -> Ints | None:
         """How many units each value has; None where there is a value that has no number of them."""

@@ -6,6 +6,7 @@ What Kafka and Faust would do is done by hand: the batches are put into the hold
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,8 +20,11 @@ import pytest
 from services.lookups.holdings import Holdings, Key
 from services.lookups.peers import Peers
 from services.lookups.servicer import SERVICE, LookupsServicer
+from stairwise.aggregates.contract import Rows
 from stairwise.client.lookups import Answer, Many
 from stairwise.errors import NotReadyError, StairwiseError
+from stairwise.lookups import partition_history, scan
+from stairwise.lookups.statement import Lookup
 from stairwise.platform import server as platform_server
 from stairwise.platform.error_status import from_rpc_error
 from stairwise.schema import DAWN, Column, Stream, Type
@@ -158,6 +162,57 @@ def test_keys_asked_one_by_one_and_a_lookup_see_one_instant() -> None:
     with_two(ask)
 
 
+def test_keys_asked_one_by_one_over_the_last_rows_of_both() -> None:
+    last = sorted((row[0], i % 2, row[1]) for i, row in enumerate(ROWS) if row[0] <= 299)[-51:]
+
+    async def ask(one: Server, other: Server) -> None:
+        item = Many("SELECT k, COUNT(*) AS c FROM s [ROWS 51] GROUP BY k", ["k3", "none", "k1"])
+        for server in (one, other):
+            request = lookups_pb2.LookupManyRequest(lookups=[item.to_proto()])
+            response = await server.stub.LookupMany(request, timeout=10)
+            counts = [row["c"] for row in from_page(response.rows[0]).to_pylist()]
+            assert counts == [sum(key == asked for *_, key in last) for asked in ("k3", "none", "k1")]
+
+    with_two(ask)
+
+
+def test_a_scan_is_in_nobodys_way_and_ends_with_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While rows are looked through, lookups are answered and batches taken; a call that is over has no more slices."""
+    gate, entered, seen = threading.Event(), threading.Event(), list[int]()
+    look_through = scan._looked_through
+
+    def slowly(lookup: Lookup, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
+        if "MEDIAN" in lookup.text:
+            seen.append(rows.num_rows)
+            entered.set()
+            gate.wait(20)
+        return look_through(lookup, rows, places)
+
+    monkeypatch.setattr(scan, "_looked_through", slowly)
+    monkeypatch.setattr(partition_history, "SLICE", 64)
+
+    async def ask(one: Server, other: Server) -> None:
+        point = "SELECT COUNT(*) AS c FROM s [RANGE 400 ms] WHERE k = 'k1'"
+        median = "SELECT k, MEDIAN(n) AS m FROM s [RANGE 300 ms] GROUP BY k"
+        expected = [{"c": sum(k == "k1" and time <= 299 for time, k, _ in ROWS)}]
+        for server in (one, other) * 2:
+            assert (await server.lookup(point)).rows == expected
+            while server.holdings.get((TOPIC, server.number)).history.makings:  # type: ignore[union-attr]
+                await asyncio.sleep(0)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await one.stub.Lookup(lookups_pb2.LookupRequest(select=median), timeout=0.2)
+        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        await asyncio.to_thread(entered.wait, 20)
+        assert (await one.lookup(point)).rows == expected
+        slices = len(seen)
+        gate.set()
+        for server in (one, other):  # a short scan has its turn after the slices that were under way
+            await server.lookup("SELECT k, COUNT(DISTINCT n) AS c FROM s [RANGE 10 ms] GROUP BY k")
+        assert len(seen) == slices <= 2
+
+    with_two(ask)
+
+
 def test_a_partition_that_nobody_holds_yet_is_worth_another_try() -> None:
     async def ask(one: Server, other: Server) -> None:
         with pytest.raises(NotReadyError, match="no worker holds partition 1 of s yet") as caught:
@@ -208,6 +263,8 @@ def test_keys_of_another_type_change_nothing_and_say_so() -> None:
             (lookups_pb2.ManyItem(select=select, keys=b"nonsense"), "no Arrow IPC stream"),
             (Many(select, ["k1"], [1, 2]).to_proto(), "1 keys and 2 ranges"),
             (Many("SELECT COUNT(*) FROM s [RANGE 9 ms]", ["k1"]).to_proto(), "types"),
+            (Many(f"EXPLAIN {select}").to_proto(), "EXPLAIN is asked by itself"),
+            (Many(select.replace("RANGE 9 ms", "ROWS 9"), ["k1"], [5]).to_proto(), "only a window by RANGE"),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await one.stub.LookupMany(lookups_pb2.LookupManyRequest(lookups=[item]), timeout=10)

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stairwise.lookups import partition_history, signature_index
+from stairwise.lookups import index_shelf, signature_index
+from stairwise.lookups.extent import Extent
 from stairwise.lookups.gather import look_up
 from stairwise.lookups.partition_history import LUMP, PartitionHistory, Retain
 from stairwise.lookups.partition_parts import OutOfReachError
+from stairwise.lookups.scan import finished
 from stairwise.lookups.settled_rows import SettledRows
 from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import read_lookup
@@ -23,6 +25,7 @@ STREAM = Stream(
     timestamp_by="ts",
     partitions=1,
 )
+COUNTED = read_lookup("SELECT COUNT(*) AS n FROM s [RANGE 1s]", {"s": STREAM})
 
 
 def test_keys_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,8 +48,9 @@ def test_many_batches_of_text_are_counted_for_as_long_as_they_are_kept() -> None
     for start in range(0, 200_000, 100):
         columns = [pa.array(range(start, start + 100)), pa.array([0] * 100), pa.array(["x" * 20] * 100)]
         history.take(pa.RecordBatch.from_arrays(columns, schema=stream.arrow_schema), start + 99)
-    kept, _ = history.span(0, 200_000)
-    assert history.size_bytes <= kept.nbytes + 1_000
+    kept = finished(history.scan(COUNTED, Extent(0, 200_000)).work()).column(0)[0].as_py()
+    assert kept <= 3_100
+    assert history.size_bytes <= kept * (8 + 8 + 24) + 2_000
 
 
 def test_rows_that_nobody_asked_for_are_there_when_somebody_does() -> None:
@@ -96,11 +100,11 @@ def test_an_index_of_rows_is_no_filter() -> None:
 
 
 def test_signatures_that_were_asked_once_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_history, "MOST_USES", 20)
+    monkeypatch.setattr(index_shelf, "MOST_USES", 20)
     history = PartitionHistory(STREAM, 0, Retain())
     for number in range(40):
-        history.index(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), 0, 9)
-    assert len(history._uses) == 20
+        history.index(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), Extent(0, 9))
+    assert len(history._shelf) == 20
 
 
 def test_what_is_kept_shrinks_at_once_and_grows_from_then_on() -> None:

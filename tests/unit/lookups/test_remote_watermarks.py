@@ -83,10 +83,10 @@ def test_what_may_be_elsewhere_waits(holdings: Holdings, rest: str) -> None:
 def test_a_partition_is_tidy_until_a_row_lies_astray(holdings: Holdings) -> None:
     partition = holdings.get((topics.sequenced(STREAM), 0))
     assert partition is not None
-    assert partition.is_tidy
+    assert partition.history.is_tidy
     take(holdings, 1, (30, HERE), (31, ELSEWHERE), watermark=30)
     take(holdings, 2, (40, HERE), watermark=39)
-    assert not partition.is_tidy
+    assert not partition.history.is_tidy
 
 
 def test_a_partition_whose_beginning_was_deleted_is_not_known_to_be_tidy() -> None:
@@ -96,4 +96,4 @@ def test_a_partition_whose_beginning_was_deleted_is_not_known_to_be_tidy() -> No
     partition = holdings.get(key)
     assert partition is not None
     partition.take(key, 7, BatchHeaders(1, 500, 0, 20, 10), b"")
-    assert not partition.is_tidy
+    assert not partition.history.is_tidy

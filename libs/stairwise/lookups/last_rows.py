@@ -1,0 +1,79 @@
+"""What a window holds of each partition: a stretch of its rows, told by time or by number.
+
+    [RANGE w]    rear < ts ≤ front                 the same for all partitions
+
+    [ROWS 5]     partition 0   ──●──●────●────●│   the last five of all partitions, in stream order: of each
+                 partition 1   ────────●───●──●│   partition the rows with the numbers first to end − 1
+                                    └── 5 ────┘
+
+A window by rows is cut by time as closely as time can: some instant t has fewer than n rows after it and n or more
+from it on. Rows at t itself are told apart by their partition and number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from stairwise.expressions.views import Ints
+from stairwise.lookups.extent import Extent
+from stairwise.lookups.partition_history import PartitionHistory
+from stairwise.lookups.statement import Lookup
+from stairwise.schema import Instant
+from stairwise.windows.spec import RowsWindow
+
+
+def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Extent]:
+    """What the window holds of each partition at T, where all partitions are held here."""
+    if isinstance(lookup.window, RowsWindow):
+        counts = last_of_all(histories, at, lookup.window.rows)
+        return [extent_at(lookup, at, history, counts[number]) for number, history in histories.items()]
+    return [Extent(*lookup.span(at))] * len(histories)
+
+
+def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int) -> Extent:
+    """The same for one partition; ``count`` of its rows are in a window by rows."""
+    if not isinstance(lookup.window, RowsWindow):
+        return Extent(*lookup.span(at))
+    end = history.number_at(at)
+    return history.extent_of(end - count, end)
+
+
+def last_of_all(histories: Mapping[int, PartitionHistory], at: Instant, count: int) -> dict[int, int]:
+    """How many rows of each partition are among the last ``count`` of all, in the order of the stream."""
+    ends = {number: history.number_at(at) for number, history in histories.items()}
+    if sum(ends.values()) <= count or len(ends) == 1:
+        return {number: min(end, count) for number, end in ends.items()}
+
+    def from_on(instant: Instant) -> int:
+        return sum(end - histories[number].number_at(instant - 1) for number, end in ends.items())
+
+    # There are ``count`` rows or more from ``low`` on, and fewer from ``high`` on. Partitions that are alike have an
+    # equal share of them, so the instants at which their shares begin are tried first.
+    low = min(histories[number].time_of(max(0, end - count)) for number, end in ends.items())
+    high = at + 1
+    share = -(-count // len(ends))
+    begins = [histories[number].time_of(max(0, end - share)) for number, end in ends.items()]
+    for tried in (min(begins), max(begins) + 1):
+        if low < tried < high:
+            low, high = (tried, high) if from_on(tried) >= count else (low, tried)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if from_on(middle) >= count else (low, middle)
+    counts = {number: end - histories[number].number_at(low) for number, end in ends.items()}
+    left = count - sum(counts.values())
+    for number in sorted(ends, reverse=True):  # of equal times, the row of the higher partition is the later one
+        at_low = min(left, histories[number].number_at(low) - histories[number].number_at(low - 1))
+        counts[number] += at_low
+        left -= at_low
+    return counts
+
+
+def among_the_last(times: Mapping[int, Ints], count: int) -> dict[int, int]:
+    """The same from the times of the last ``count`` rows of each partition, wherever they are."""
+    numbers = sorted(times)
+    every = np.concatenate([times[number] for number in numbers])
+    partition = np.repeat(numbers, [len(times[number]) for number in numbers])
+    last = partition[np.lexsort([partition, every])[-count:]] if count else partition[:0]
+    return {number: int(np.count_nonzero(last == number)) for number in numbers}
