@@ -7,8 +7,8 @@
     filter                    price > 10         serve every window, their partials are the union of what the
     group keys                ticker             aggregates need, and the rest is each query's own affair
 
-Expressions are in their one spelling (``expressions.conditions.normalised``), so spelling keeps no queries apart. Which
-query has which signature is for the planner to say.
+Expressions are in their canonical form (``expressions.canonical``), so spelling keeps no queries apart. Which query has
+which signature is for the planner to say.
 """
 
 from __future__ import annotations

@@ -36,6 +36,24 @@ def test_windows_aggregates_having_projection_and_spelling_do_not_keep_queries_a
 
 
 @pytest.mark.parametrize(
+    "where",
+    [
+        "NOT (NOT k IN ('a') OR x <= 1 + 2)",
+        "k IN ('a', 'a') AND x > 3 AND 1 = 1 AND NOT x <= 3",
+        "(k = 'a' OR k = CASE WHEN TRUE THEN 'a' ELSE 'b' END) AND 3 < x",
+    ],
+)
+def test_two_spellings_of_a_condition_are_one_signature(where: str) -> None:
+    other = query(f"SELECT k, SUM(x) FROM s [TUMBLE 1 MINUTE] WHERE {where} GROUP BY k")
+    assert signature_of(other) == signature_of(query(BASE))
+
+
+def test_a_condition_that_every_row_meets_is_none() -> None:
+    all_rows = query("SELECT k, SUM(x) FROM s [TUMBLE 1 MINUTE] WHERE 2 > 1 GROUP BY k")
+    assert signature_of(all_rows) == signature_of(query("SELECT k, SUM(x) FROM s [TUMBLE 1 MINUTE] GROUP BY k"))
+
+
+@pytest.mark.parametrize(
     "other",
     [
         "SELECT k, SUM(x) FROM s [RANGE 10 SECONDS SLIDE 2 SECONDS] WHERE x > 4 AND k = 'a' GROUP BY k",
