@@ -15,6 +15,7 @@ All look at the query as it runs (``lowering``): what stands below a window is p
 from __future__ import annotations
 
 from stairwise.aggregation.frequent import asks_for_sub_windows
+from stairwise.aggregation.partials import kind_of
 from stairwise.algebra.conditions import Condition
 from stairwise.algebra.query import Emit, Except, Input, Query, Relation, Select, Union, Widen, selects, time_windows
 from stairwise.changes.changing_groups import change_by_group, is_subtractable
@@ -23,6 +24,7 @@ from stairwise.expressions.conditions import all_of, conjuncts, fields, moved
 from stairwise.expressions.tree import Expr, Field, Output
 from stairwise.flow.counted import CountedSignature, by_number
 from stairwise.join.moving_join import asked_columns
+from stairwise.operators.levels import asked_aggregates
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.signature import (
     ANY_WINDOW,
@@ -186,7 +188,8 @@ def signature_of(query: Query) -> Signature | None:
     if asks_for_sub_windows(select):
         return None  # its sub-windows are its own
     where = canonical_condition(_lowered_select(select).inputs[0].where)
-    return Signature(source.stream, where, tuple(canonical(key) for key in select.keys))
+    keys = tuple(canonical(key) for key in select.keys)
+    return Signature(source.stream, where, keys, *kind_of(asked_aggregates(select)))
 
 
 _OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")
