@@ -32,7 +32,14 @@ from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Expr
 from stairwise.expressions.views import Ints
 from stairwise.operators.levels import Partial
 
-_WALKABLE = (Count, IntegerSum, DoubleSum, Variance, Regression, Extreme)
+_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("whole numbers and extremes", (Count, IntegerSum, Extreme)),
+    ("sums of DOUBLE", (DoubleSum,)),
+    ("moments", (Variance, Regression)),
+)
+"""What is walked, by what a step costs."""
+
+_WALKABLE = tuple(kind for _, kinds in _KINDS for kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,24 @@ def _is_plain_sum(aggregate: Aggregate) -> bool:
 def kept_key(aggregate: Aggregate) -> str:
     """Which partial an aggregate needs."""
     return f"{algebra_for(aggregate).family} {aggregate.args!r}"
+
+
+def kind_of(aggregates: Sequence[Aggregate]) -> tuple[str, tuple[str, ...]]:
+    """How the partials of a query are kept and looked up, as the dearest of them asks for; which ones are tables.
+
+    Queries of another kind have slices of their own, so none pays for the walks and answers of a dearer one. Sketches,
+    FIRST and LAST are combined from nodes of the tree; tables, which grow with the rows, from slices alone.
+    """
+    algebras = {kept_key(aggregate): algebra_for(aggregate) for aggregate in aggregates}
+    tables = sorted(key for key, algebra in algebras.items() if algebra.kind is Kind.HOLISTIC)
+    if tables:
+        return "tables of values", tuple(tables)
+    cheap: tuple[type, ...] = ()
+    for name, types in _KINDS:
+        cheap += types
+        if all(isinstance(algebra, cheap) for algebra in algebras.values()):
+            return name, ()
+    return "partials of any kind", ()
 
 
 def union_of(wanted: Mapping[Aggregate, int], before: Partials) -> Partials:

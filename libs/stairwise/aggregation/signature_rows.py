@@ -11,12 +11,10 @@ import pyarrow as pa
 
 from stairwise.aggregates.contract import Rows
 from stairwise.algebra.query import Select
-from stairwise.expressions.conditions import normalised
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
 from stairwise.expressions.views import Ints, int64_view
-from stairwise.operators.preparation import row_expressions
 from stairwise.operators.signature import Signature
 from stairwise.reports.cells import canonical_column
 from stairwise.reports.contract import Batch
@@ -76,9 +74,8 @@ class SharedRows:
     def counted(self, select: Select) -> Faults:
         """What a query's own expressions have counted so far."""
         total = Faults()
-        exprs = [expr for _, expr in row_expressions(select)]
-        keys, args = exprs[: len(select.keys)], exprs[len(select.keys) :]
-        where = () if select.where is None else (normalised(select.where),)
-        for expr in (*where, *(normalised(key) for key in keys), *args):
+        args = (arg for aggregate in select.aggregates for arg in aggregate.args)
+        where = () if self._signature.where is None else (self._signature.where,)
+        for expr in (*where, *self._signature.keys, *args):
             total.add(self.faults.get(expr, Faults()))
         return total

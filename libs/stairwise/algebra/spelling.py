@@ -35,6 +35,8 @@ def spell_expr(expr: Expr) -> str:
             return _const(expr)
         case Call("not", (Call("is_null", (operand,)),)):
             return f"{_operand(operand)} IS NOT NULL"
+        case Call("not", (Call("in", (operand, *items)),)):
+            return f"{_operand(operand)} NOT IN ({_list(items)})"
         case Call("not", (operand,)):
             return f"NOT {_operand(operand)}"
         case Call("neg", (operand,)):
@@ -47,8 +49,8 @@ def spell_expr(expr: Expr) -> str:
             whens = zip(branches[::2], branches[1::2], strict=True)
             spelled = "".join(f" WHEN {spell_expr(w)} THEN {spell_expr(t)}" for w, t in whens)
             return f"CASE{spelled} ELSE {spell_expr(otherwise)} END"
-        case Call(op, (left, right)) if op in _INFIX:
-            return f"{_operand(left)} {op.upper()} {_operand(right)}"
+        case Call(op, args) if op in _INFIX:
+            return f" {op.upper()} ".join(map(_operand, args))
         case Call():
             return f"{expr.op.upper()}({_list(expr.args)})"
 

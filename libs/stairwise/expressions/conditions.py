@@ -1,6 +1,4 @@
-"""What a condition is made of: the parts that must all hold, the fields that they ask for, and the one
-spelling of each.
-"""
+"""What a condition is made of: the parts that must all hold, and the fields that they ask for."""
 
 from __future__ import annotations
 
@@ -9,10 +7,6 @@ from dataclasses import replace
 
 from stairwise.expressions.tree import Call, Expr, Field
 from stairwise.schema import Type
-
-_MIRRORED = {">": "<", ">=": "<="}
-_SYMMETRIC = frozenset({"=", "<>"})
-_FLAT = frozenset({"and", "or"})
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:
@@ -33,27 +27,8 @@ def fields(expr: Expr) -> Iterator[Field]:
             yield from fields(arg)
 
 
-def normalised(expr: Expr) -> Expr:
-    """The same expression in the one spelling that equals it."""
-    if not isinstance(expr, Call):
-        return expr
-    op, args = expr.op, tuple(normalised(arg) for arg in expr.args)
-    if op in _MIRRORED:
-        op, args = _MIRRORED[op], args[::-1]
-    if op in _FLAT:
-        flat = [a for arg in args for a in (arg.args if isinstance(arg, Call) and arg.op == op else (arg,))]
-        args = tuple(sorted(dict.fromkeys(flat), key=repr))
-        if len(args) == 1:
-            return args[0]
-    if op in _SYMMETRIC:
-        args = tuple(sorted(args, key=repr))
-    if op == "not" and isinstance(args[0], Call) and args[0].op == "not":
-        return args[0].args[0]
-    return Call(op, args, expr.type)
-
-
 def all_of(conditions: Sequence[Expr]) -> Expr:
-    return balanced("and", conditions)
+    return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), Type.BOOLEAN)
 
 
 def balanced(op: str, operands: Sequence[Expr]) -> Expr:

@@ -6,9 +6,10 @@
     stream and incarnation    trades, 1          windows, aggregates, HAVING, projection and EMIT may differ: slices
     filter                    price > 10         serve every window, their partials are the union of what the
     group keys                ticker             aggregates need, and the rest is each query's own affair
+    kind of partials          whole numbers      a MEDIAN has slices beside those of the sums
 
-Expressions are in their one spelling (``expressions.conditions.normalised``), so spelling keeps no queries apart. Which
-query has which signature is for the planner to say.
+Expressions are in their canonical form (``expressions.canonical``), so spelling keeps no queries apart. Which query has
+which signature is for the planner to say.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ class Signature:
     stream: Stream
     where: Expr | None
     keys: tuple[Expr, ...]
+    kind: str
+    """Of the partials: dear ones have slices beside those of cheap ones."""
+    tables: tuple[str, ...] = ()
+    """The partials that grow with the rows."""
 
     @property
     def name(self) -> str:
         """A short name that is the same in every process: reports carry it."""
-        spelled = f"{self.stream.name}/{self.stream.incarnation}/{self.where!r}/{self.keys!r}"
+        spelled = f"{self.stream.name}/{self.stream.incarnation}/{self.where!r}/{self.keys!r}/{self.kind}/{self.tables}"
         return f"{self.stream.name}.{self.stream.incarnation}:{_digest(spelled)}"
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from stairwise.algebra.query import Query, Select, selects
 from stairwise.join.explain import explain_join
-from stairwise.operators.signature import DistinctSignature, FlowSignature, JoinSignature
+from stairwise.operators.signature import FlowSignature, JoinSignature, Signature
 from stairwise.plan.distribution import shard_key
 from stairwise.plan.physical import physical_plan
 from stairwise.plan.signature import published_signature_of
@@ -65,7 +65,7 @@ def _sharing(query: Query, registered: Mapping[str, Query]) -> Iterator[str]:
         streams = ", ".join(dict.fromkeys(stream.name for stream in signature.streams))
         yield f"sharing: {count} over {streams}, every row looks for its partners once ({signature.name})"
         return
-    kept = "one log of appearances" if isinstance(signature, DistinctSignature) else "one slice store"
+    kept = f"one slice store of {signature.kind}" if isinstance(signature, Signature) else "one log of appearances"
     yield f"sharing: {count} over {signature.stream.name}, {kept} ({signature.name})"
     grouping = WindowGroups.of({member: w for n, q in sharers.items() for member, w in _members(n, q).items()})
     own = _members(name, query)

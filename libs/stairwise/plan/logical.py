@@ -1,4 +1,5 @@
-"""The logical plan of a query: the operators that its clauses stand for, as a tree, in the order as written.
+"""The logical plan of a query: the operators that its clauses stand for, as a tree, in the order as written; what WHERE
+asks stands there in its canonical form.
 
     SELECT ticker, SUM(qty) AS volume FROM trades [TUMBLE 60s] WHERE price > 10 GROUP BY ticker HAVING SUM(qty) > 9
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from stairwise.algebra import query as cql
 from stairwise.expressions import tree
+from stairwise.expressions.canonical import canonical_condition
 from stairwise.expressions.conditions import moved
 from stairwise.expressions.tree import Expr, Field, Output
 from stairwise.schema import Stream
@@ -121,8 +123,9 @@ def _of_select(select: cql.Select) -> Plan:
     plan: Plan = first
     for other in others:
         plan = Join(plan, other)
-    if select.where is not None:
-        plan = Select(plan, select.where)
+    where = canonical_condition(select.where)
+    if where is not None:
+        plan = Select(plan, where)
     if select.is_grouped:
         plan = Group(plan, select.keys, select.aggregates)
     if select.having is not None:

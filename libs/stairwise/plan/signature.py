@@ -15,13 +15,16 @@ All look at the query as it runs (``lowering``): what stands below a window is p
 from __future__ import annotations
 
 from stairwise.aggregation.frequent import asks_for_sub_windows
+from stairwise.aggregation.partials import kind_of
 from stairwise.algebra.conditions import Condition
 from stairwise.algebra.query import Emit, Except, Input, Query, Relation, Select, Union, Widen, selects, time_windows
 from stairwise.changes.changing_groups import change_by_group, is_subtractable
-from stairwise.expressions.conditions import all_of, conjuncts, fields, moved, normalised
+from stairwise.expressions.canonical import canonical, canonical_condition
+from stairwise.expressions.conditions import all_of, conjuncts, fields, moved
 from stairwise.expressions.tree import Expr, Field, Output
 from stairwise.flow.counted import CountedSignature, by_number
 from stairwise.join.moving_join import asked_columns
+from stairwise.operators.levels import asked_aggregates
 from stairwise.operators.preparation import row_expressions
 from stairwise.operators.signature import (
     ANY_WINDOW,
@@ -45,7 +48,7 @@ def join_signature_of(query: Query) -> JoinSignature | None:
     if not isinstance(select, Select) or time_windows(select) is None:
         return None
     asked = tuple(sorted({field.index for _, expr in row_expressions(select) for field in fields(expr)}))
-    where = _spelled(_whole_condition(select))
+    where = canonical_condition(_whole_condition(select))
     streams = tuple(i.stream for i in select.inputs)
     return JoinSignature(streams, where, asked, _lowered_select(_columns_of(streams, where, asked)))
 
@@ -91,8 +94,12 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
                 return None  # over time windows groups come from slices
         elif not _has_tabled_values(select):
             return None
-        values = tuple(normalised(expr) for _, expr in row_expressions(select))
-        flows.append(FlowInput(source.stream, _spelled(source.where), _spelled(select.where), values, window))
+        values = tuple(canonical(expr) for _, expr in row_expressions(select))
+        flows.append(
+            FlowInput(
+                source.stream, canonical_condition(source.where), canonical_condition(select.where), values, window
+            )
+        )
     return FlowSignature(tuple(flows), shape)
 
 
@@ -112,17 +119,13 @@ def _join_flows(select: Select) -> FlowSignature | None:
         start, names = condition.starts[i], source.stream.columns
         own = [moved(c.expr, -start) for c in condition.conjuncts if c.inputs == {i} or (not c.inputs and i == 0)]
         values = tuple(Field(j - start, names[j - start].name, names[j - start].type) for j in asked[i])
-        where = _spelled(all_of(own)) if own else None
-        below = _spelled(source.where)
+        where = canonical_condition(all_of(own)) if own else None
+        below = canonical_condition(source.where)
         if where is not None and not counts_rows(source.window):  # a constant, which may stand anywhere
-            below, where = where if below is None else normalised(all_of([below, where])), None
+            below, where = where if below is None else canonical(all_of([below, where])), None
         flows.append(FlowInput(source.stream, below, where, values, window))
-    several = [normalised(c.expr) for c in condition.conjuncts if len(c.inputs) > 1]
+    several = [canonical(c.expr) for c in condition.conjuncts if len(c.inputs) > 1]
     return FlowSignature(tuple(flows), f"{_shape(select)}{several!r}")
-
-
-def _spelled(condition: Expr | None) -> Expr | None:
-    return None if condition is None else normalised(condition)
 
 
 def _has_tabled_values(select: Select) -> bool:
@@ -167,9 +170,9 @@ def distinct_signature_of(query: Query) -> DistinctSignature | None:
         return None
     if any(output.type is Type.HUGEINT for output in select.outputs):
         return None  # no table of values holds them
-    where = _spelled(_lowered_select(select).inputs[0].where)
+    where = canonical_condition(_lowered_select(select).inputs[0].where)
     lag = source.window.lag if isinstance(source.window, TimeWindow) else 0
-    return DistinctSignature(source.stream, where, tuple(normalised(o.expr) for o in select.outputs), lag)
+    return DistinctSignature(source.stream, where, tuple(canonical(o.expr) for o in select.outputs), lag)
 
 
 def signature_of(query: Query) -> Signature | None:
@@ -184,8 +187,9 @@ def signature_of(query: Query) -> Signature | None:
         return None
     if asks_for_sub_windows(select):
         return None  # its sub-windows are its own
-    where = _spelled(_lowered_select(select).inputs[0].where)
-    return Signature(source.stream, where, tuple(normalised(key) for key in select.keys))
+    where = canonical_condition(_lowered_select(select).inputs[0].where)
+    keys = tuple(canonical(key) for key in select.keys)
+    return Signature(source.stream, where, keys, *kind_of(asked_aggregates(select)))
 
 
 _OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")

@@ -128,7 +128,7 @@ SPELLED = [
     ("odd AND odd AND odd AND odd", "(odd AND odd) AND (odd AND odd)"),
     ("qty BETWEEN 1 AND 2 AND odd", "((qty >= 1) AND (qty <= 2)) AND odd"),
     ("qty NOT BETWEEN 1 AND 2.5", "NOT ((qty >= 1) AND (qty <= 2))"),
-    ("ticker NOT IN ('a', 'b')", "NOT (ticker IN ('a', 'b'))"),
+    ("ticker NOT IN ('a', 'b')", "ticker NOT IN ('a', 'b')"),
     ("qty IN (1, qty + 1)", "(qty = 1) OR (qty = (qty + 1))"),
     ("ticker NOT LIKE '_a'", "NOT (ticker LIKE '_a')"),
     ("price + 1 IS NOT NULL", "(price + 1.0) IS NOT NULL"),

@@ -35,6 +35,12 @@ def test_a_grouped_query() -> None:
     """)
 
 
+def test_a_filter_is_drawn_in_its_canonical_form() -> None:
+    text = """SELECT SUM(qty) FROM trades [RANGE 1m]
+              WHERE NOT (price <= 2 * 5.0 OR ticker NOT IN ('b', 'a', 'b')) AND qty > 0"""
+    assert "Select (price > 10.0) AND (qty > 0) AND (ticker IN ('a', 'b'))" in tree(text)
+
+
 def test_a_join_qualifies_its_columns() -> None:
     text = """SELECT a.ticker, b.price AS quote, UPPER(a.ticker) FROM trades [RANGE 30s] a JOIN quotes [ROWS 9] b
               ON a.ticker = b.ticker WHERE b.level = 0"""
