@@ -32,7 +32,7 @@ from services.results.snapshots import Snapshots, last_report, same_report
 from services.results.update_stream import HEARTBEAT, UpdateStream
 from stairwise.algebra.query import Emit
 from stairwise.errors import ConfigError, LimitError, StairwiseError
-from stairwise.platform.error_status import to_status
+from stairwise.platform.security.caller import CALLER
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
 from stairwise.wire.plans import Registered
@@ -91,12 +91,7 @@ class ResultsServicer:
         self._journal.ring_all()
 
     async def subscribe(self, said: bytes, context: grpc.aio.ServicerContext) -> None:
-        try:
-            stalled = await self._subscribe(_read(pb.SubscribeRequest.FromString, said), context)
-        except StairwiseError as error:
-            status = to_status(error)
-            await context.abort(status.code, status.details, status.trailing_metadata)
-            return
+        stalled = await self._subscribe(_read(pb.SubscribeRequest.FromString, said), context)
         if stalled is not None:
             metrics.stalled.add(1)
             log.info("a subscription ends: its client took nothing for %g s", self._stall)
@@ -109,11 +104,11 @@ class ResultsServicer:
         how = encoding_of(request.encoding)
         if request.page:
             version, cursor = read_token(request.page, request.query)
-            registered = await self._plans.find_version(request.query, version)
+            registered = await self._plans.find_version(request.query, version, CALLER.get().principal)
             selection = _same_filter(registered, request, cursor)
             released = await same_report(registered, self._feed(registered), cursor.position)
             return await asyncio.to_thread(self._snapshots.page, registered, released, how, selection, cursor.sent)
-        registered = await self._plans.find(request.query)
+        registered = await self._plans.find(request.query, CALLER.get().principal)
         selection = selection_of(registered.query, request.filter)
         time = max(DAWN, min(DUSK, request.time_ms)) if request.HasField("time_ms") else None
         released = await last_report(registered, self._feed(registered), time)
@@ -125,11 +120,15 @@ class ResultsServicer:
         how = encoding_of(request.encoding)
         with self._place():
             registered, cursor, selection = await self._beginning(request)
+            known = self._plans.version
             heartbeat = max(SHORTEST_HEARTBEAT, request.heartbeat_ms / 1000) if request.heartbeat_ms > 0 else HEARTBEAT
             with self._renditions.use(registered, how, selection) as rendition:
                 subscription = UpdateStream(rendition, cursor, self._feed(registered), heartbeat)
                 async for sending in subscription.messages():
                     self._must_be_open()
+                    if self._plans.version > known:  # what was granted may have been revoked
+                        known = self._plans.version
+                        self._plans.check(registered, CALLER.get().principal)
                     try:
                         async with asyncio.timeout(self._stall):
                             await context.write(sending.message)
@@ -167,9 +166,9 @@ class ResultsServicer:
         start = request.WhichOneof("from")
         if start == "token":
             version, cursor = read_token(request.token, request.query)
-            registered = await self._plans.find_version(request.query, version)
+            registered = await self._plans.find_version(request.query, version, CALLER.get().principal)
             return registered, cursor, _same_filter(registered, request, cursor)
-        registered = await self._plans.find(request.query)
+        registered = await self._plans.find(request.query, CALLER.get().principal)
         selection = selection_of(registered.query, request.filter)
         whole_first = registered.query.emit is Emit.CHANGES
         if start == "earliest":
