@@ -15,12 +15,15 @@ from services.lookups.plan_follower import PlanFollower
 from services.lookups.slice_runner import SliceRunner
 from services.lookups.statements import Statements
 from services.lookups.worker import Worker
+from stairwise.cql.grants import Privilege, stream_target
 from stairwise.errors import NotFoundError, NotReadyError, StairwiseError
 from stairwise.lookups.lookup_explain import explained
+from stairwise.platform.security.caller import CALLER
 from stairwise.schema import DAWN, Stream
 from stairwise.state.pages import from_page, to_plain_page
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
 from stairwise.wire import topics
+from stairwise.wire.authority import Rights
 
 SERVICE = lookups_pb2.DESCRIPTOR.services_by_name["Lookups"].full_name
 
@@ -43,7 +46,7 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
     async def Lookup(
         self, request: lookups_pb2.LookupRequest, context: grpc.aio.ServicerContext
     ) -> lookups_pb2.LookupResponse:
-        lookup = self._statements.read(request.select)
+        lookup = self._statements.readable(request.select, self._rights())
         metrics.lookups.add(1, {"stream": lookup.stream.name})
         self._owners.elsewhere = self._worker.owners
         at_least = request.at_least_ms if request.HasField("at_least_ms") else None
@@ -81,8 +84,11 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
         self, request: lookups_pb2.OwnersRequest, context: grpc.aio.ServicerContext
     ) -> lookups_pb2.OwnersResponse:
         """Every partition of the stream, or of all; one that nobody holds yet has no address."""
-        streams = self._streams()
-        asked = [self._stream(request.stream)] if request.stream else [streams[name] for name in sorted(streams)]
+        rights, streams = self._rights(), self._streams()
+        if request.stream:
+            rights.check(stream_target(request.stream), streams, Privilege.READ)
+        names = [request.stream] if request.stream else sorted(rights.seen(stream_target, streams))
+        asked = [self._stream(name) for name in names]
         addresses = self._worker.owners
         response = lookups_pb2.OwnersResponse()
         for stream in asked:
@@ -104,6 +110,9 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
         """No work goes on beside the loop from here on."""
         self._runner.close()
 
+    def _rights(self) -> Rights:
+        return self._plans.catalogue.rights(CALLER.get().principal)
+
     def _streams(self) -> dict[str, Stream]:
         """Those whose past is held: tables are joined with, not looked up."""
         return {name: stream for name, stream in self._plans.catalogue.streams.items() if not stream.is_table}
@@ -115,7 +124,7 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
         return streams[name]
 
     def _asked(self, item: lookups_pb2.ManyItem) -> KeyedLookup:
-        lookup = self._statements.read(item.select)
+        lookup = self._statements.readable(item.select, self._rights())
         if lookup.explain:
             raise StairwiseError("EXPLAIN is asked by itself, not among many", hint="ask for it in a Lookup of its own")
         if not item.keys:

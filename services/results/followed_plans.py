@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable
 
 from services.results.following_thread import FollowingThread
+from stairwise.cql.grants import query_target
 from stairwise.errors import ConfigError, ConflictError, NotFoundError
 from stairwise.platform import kafka
+from stairwise.platform.security.tokens import Principal
 from stairwise.wire import topics
 from stairwise.wire.plans import PlanLog, PlanReader, Registered
 
@@ -47,15 +49,19 @@ class FollowedPlans(FollowingThread):
             raise ConfigError("the plans can't be read now", hint=hint) from None
         return self._reader.log
 
-    async def find(self, name: str) -> Registered:
-        """The query of this name as it is now."""
-        queries = (await self.fresh()).newest.queries
-        if name not in queries:
-            raise NotFoundError("query", name, queries)
-        return queries[name]
+    async def find(self, name: str, principal: Principal) -> Registered:
+        """The query of this name as it is now, if the principal may read it."""
+        newest = (await self.fresh()).newest
+        if name not in newest.queries:
+            raise NotFoundError("query", name, newest.rights(principal).seen(query_target, newest.queries))
+        self.check(newest.queries[name], principal)
+        return newest.queries[name]
 
-    async def find_version(self, name: str, version: int, *, restarted: bool = False) -> Registered:
-        """The query that this plan version registered; with ``restarted``, as it runs since RESTART QUERY.
+    async def find_version(
+        self, name: str, version: int, principal: Principal, *, restarted: bool = False
+    ) -> Registered:
+        """The query that this plan version registered, if the principal may read it; with ``restarted``, as it runs
+        since RESTART QUERY.
 
         One that was dropped is still there for its last reports, unless another one has taken its name.
         """
@@ -63,7 +69,8 @@ class FollowedPlans(FollowingThread):
         registered = plans.at(version).queries.get(name) if version in plans else None
         now = plans.newest.queries.get(name)
         if registered is None or registered.version != version:
-            raise NotFoundError("query", name, plans.newest.queries)
+            raise NotFoundError("query", name, plans.newest.rights(principal).seen(query_target, plans.newest.queries))
+        self.check(registered, principal)
         if restarted and now is not None and now.query is registered.query:  # a CREATE makes another
             return now
         if now is not None and now != registered:
@@ -72,6 +79,14 @@ class FollowedPlans(FollowingThread):
                 hint="subscribe anew, without the token",
             )
         return registered
+
+    def check(self, registered: Registered, principal: Principal) -> None:
+        """Refuse a query that the principal may not read, now or, if it was dropped, as long as it was there."""
+        plans, name = self._reader.log, registered.query.name
+        left = plans.left_at(registered)
+        catalogue = plans.newest if left is None else plans.at(left - 1)
+        streams = [stream.name for stream in registered.query.streams]
+        catalogue.rights(principal).check_query(name, streams, catalogue.queries)
 
     async def upto(self, version: int) -> PlanLog:
         """The plans with this version in them, which a report was made for."""

@@ -33,6 +33,7 @@ from services.results.update_stream import HEARTBEAT, UpdateStream
 from stairwise.algebra.query import Emit
 from stairwise.errors import ConfigError, FailedQueryError, LimitError, StairwiseError
 from stairwise.platform.error_status import to_status
+from stairwise.platform.security.caller import CALLER
 from stairwise.schema import DAWN, DUSK
 from stairwise.v1 import results_pb2 as pb
 from stairwise.wire.plans import Registered
@@ -110,11 +111,11 @@ class ResultsServicer:
         how = encoding_of(request.encoding)
         if request.page:
             version, cursor = read_token(request.page, request.query)
-            registered = await self._plans.find_version(request.query, version)
+            registered = await self._plans.find_version(request.query, version, CALLER.get().principal)
             selection = _same_filter(registered, request, cursor)
             released = await same_report(registered, self._feed(registered), cursor.position)
             return await self._snapshots.page(registered, released, how, selection, cursor.sent)
-        registered = await self._plans.find(request.query)
+        registered = await self._plans.find(request.query, CALLER.get().principal)
         selection = selection_of(registered.query, request.filter)
         time = max(DAWN, min(DUSK, request.time_ms)) if request.HasField("time_ms") else None
         released = await last_report(registered, self._feed(registered), time)
@@ -126,11 +127,15 @@ class ResultsServicer:
         how = encoding_of(request.encoding)
         with self._place():
             registered, cursor, selection = await self._beginning(request)
+            known = self._plans.version
             heartbeat = max(SHORTEST_HEARTBEAT, request.heartbeat_ms / 1000) if request.heartbeat_ms > 0 else HEARTBEAT
             with self._renditions.use(registered, how, selection) as rendition:
                 subscription = UpdateStream(rendition, cursor, self._feed(registered), heartbeat)
                 async for sending in subscription.messages():
                     self._must_be_open()
+                    if self._plans.version > known:  # what was granted may have been revoked
+                        known = self._plans.version
+                        self._plans.check(registered, CALLER.get().principal)
                     try:
                         async with asyncio.timeout(self._stall):
                             await context.write(sending.message)
@@ -168,12 +173,12 @@ class ResultsServicer:
         start = request.WhichOneof("from")
         if start == "token":
             version, cursor = read_token(request.token, request.query)
-            registered = await self._plans.find_version(request.query, version, restarted=True)
+            registered = await self._plans.find_version(request.query, version, CALLER.get().principal, restarted=True)
             selection = _same_filter(registered, request, cursor)
             if registered.version != version:  # it was restarted: what it reports since follows what was sent
                 cursor = Cursor(cursor.position, snapshot=registered.query.emit is Emit.CHANGES)
             return registered, cursor, selection
-        registered = await self._plans.find(request.query)
+        registered = await self._plans.find(request.query, CALLER.get().principal)
         selection = selection_of(registered.query, request.filter, lifetimes=request.lifetimes)
         whole_first = registered.query.emit is Emit.CHANGES
         if start == "earliest":

@@ -10,7 +10,6 @@ from services.windows.registry import Registry
 from services.windows.servicer import NAME, RegistryServicer
 from stairwise.platform import process
 from stairwise.platform.config import Settings
-from stairwise.platform.security.access import Access
 from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import registry_pb2_grpc
 
@@ -18,7 +17,7 @@ from stairwise.v1 import registry_pb2_grpc
 def serve(settings: Settings, stopping: threading.Event) -> None:
     registry = Registry(settings.brokers, settings.scrape)
     metrics.watch(lambda: registry.catalogue, registry.failed_queries)
-    servicer = RegistryServicer(registry, Access(settings.security))
+    servicer = RegistryServicer(registry)
     register = partial(registry_pb2_grpc.add_RegistryServicer_to_server, servicer)
     with ServerThread(settings.listen, register, [NAME], security=settings.security) as server:
         server.ready()

@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stairwise.cql import ast
+from stairwise.cql.grants import query_target
 from stairwise.cql.script import (
     Catalogue,
     Change,
     Explained,
+    GrantsShown,
+    NamespaceDropped,
+    NamespaceSet,
+    PrivilegesGranted,
     QueryCreated,
     QueryDropped,
     QueryRestarted,
+    RoleCreated,
+    RoleDropped,
+    RoleGranted,
     StreamAltered,
     StreamCreated,
     StreamDropped,
@@ -25,6 +33,7 @@ from stairwise.plan.explain import explain
 from stairwise.schema import Stream
 from stairwise.v1.plans_pb2 import Change as ChangeRecord
 from stairwise.wire import plans
+from stairwise.wire.authority import Rights, grant_to_proto
 from stairwise.wire.schemas import stream_to_proto
 
 
@@ -52,13 +61,17 @@ def drafting(catalogue: plans.PlanCatalogue) -> Catalogue:
         queries={name: registered.query for name, registered in catalogue.queries.items()},
         sealed=set(catalogue.sealed),
         incarnations=dict(catalogue.incarnations),
+        namespaces=dict(catalogue.namespaces),
     )
 
 
-def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
-    """Apply a statement to the catalogue; what makes no sense there raises and changes nothing."""
+def draft(catalogue: Catalogue, statement: ast.Statement, rights: Rights | None = None) -> Drafted:
+    """Apply a statement to the catalogue; what makes no sense there raises and changes nothing.
+
+    EXPLAIN shows of the other queries those that the caller sees.
+    """
     changes = catalogue.apply(statement)
-    records = [record for change in changes if (record := _record(change)) is not None]
+    records = [record for change in changes for record in _records(change)]
     summary = "; ".join(_summary(change) for change in changes)
     match changes[-1]:
         case StreamCreated(stream=stream) | TableCreated(table=stream):
@@ -66,7 +79,8 @@ def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
         case QueryCreated(query=query):
             return Drafted(summary, records, query=query.name)
         case Explained(query=query, analyze=analyze):
-            said = explain(query, catalogue.queries)
+            others = {n: q for n, q in catalogue.queries.items() if rights is None or rights.sees(query_target(n))}
+            said = explain(query, others)
             return Drafted(summary, records, explanation=said, explained=query.name, analyze=analyze)
     return Drafted(summary, records)
 
@@ -75,28 +89,43 @@ def records_of(drafted: Sequence[Drafted]) -> list[ChangeRecord]:
     return [record for each in drafted for record in each.changes]
 
 
-def _record(change: Change) -> ChangeRecord | None:
+def _records(change: Change) -> list[ChangeRecord]:
     match change:
         case StreamCreated(stream=stream) | TableCreated(table=stream):
-            return ChangeRecord(create_stream=ChangeRecord.CreateStream(stream=stream_to_proto(stream)))
+            return [ChangeRecord(create_stream=ChangeRecord.CreateStream(stream=stream_to_proto(stream)))]
         case StreamAltered(stream=stream):
             if change.changes_nothing:
-                return None
-            return ChangeRecord(alter_stream=ChangeRecord.AlterStream(stream=stream_to_proto(stream)))
+                return []
+            return [ChangeRecord(alter_stream=ChangeRecord.AlterStream(stream=stream_to_proto(stream)))]
         case StreamSealed(stream=stream) | TableSealed(table=stream):
             sealed = ChangeRecord.SealStream(name=stream.name, incarnation=stream.incarnation)
-            return ChangeRecord(seal_stream=sealed)
+            return [ChangeRecord(seal_stream=sealed)]
         case StreamDropped(stream=stream) | TableDropped(table=stream):
             dropped = ChangeRecord.DropStream(name=stream.name, incarnation=stream.incarnation)
-            return ChangeRecord(drop_stream=dropped)
+            return [ChangeRecord(drop_stream=dropped)]
         case QueryCreated(query=query):
-            return ChangeRecord(create_query=ChangeRecord.CreateQuery(name=query.name, text=query.text))
+            return [ChangeRecord(create_query=ChangeRecord.CreateQuery(name=query.name, text=query.text))]
         case QueryRestarted(query=query):
-            return ChangeRecord(restart_query=ChangeRecord.RestartQuery(name=query.name))
+            return [ChangeRecord(restart_query=ChangeRecord.RestartQuery(name=query.name))]
         case QueryDropped(query=query):
-            return ChangeRecord(drop_query=ChangeRecord.DropQuery(name=query.name))
-        case Explained():
-            return None
+            return [ChangeRecord(drop_query=ChangeRecord.DropQuery(name=query.name))]
+        case PrivilegesGranted(grants=grants, revoked=revoked):
+            said = [grant_to_proto(grant) for grant in grants]
+            return [ChangeRecord(revoke=g) if revoked else ChangeRecord(grant=g) for g in said]
+        case RoleGranted(role=role, members=members, revoked=revoked):
+            joined = [ChangeRecord.Membership(role=role, member=member) for member in members]
+            return [ChangeRecord(leave_role=m) if revoked else ChangeRecord(join_role=m) for m in joined]
+        case RoleCreated(role=role):
+            return [ChangeRecord(create_role=ChangeRecord.Role(name=role))]
+        case RoleDropped(role=role):
+            return [ChangeRecord(drop_role=ChangeRecord.Role(name=role))]
+        case NamespaceSet(namespace=n):
+            quotas = ChangeRecord.Namespace(name=n.name, streams=n.streams, queries=n.queries)
+            return [ChangeRecord(set_namespace=quotas)]
+        case NamespaceDropped(name=name):
+            return [ChangeRecord(drop_namespace=ChangeRecord.Namespace(name=name))]
+        case Explained() | GrantsShown():
+            return []
 
 
 def _summary(change: Change) -> str:
@@ -123,3 +152,23 @@ def _summary(change: Change) -> str:
             return f"dropped query {query.name}"
         case Explained(query=query):
             return f"explained {query.name}" if query.name else "explained"
+        case PrivilegesGranted(grants=grants, revoked=revoked):
+            return f"{'revoked' if revoked else 'granted'} {_counted(len(grants), 'privilege')}"
+        case RoleGranted(role=role, members=members, revoked=revoked):
+            return (
+                f"{'revoked' if revoked else 'granted'} role {role} {'from' if revoked else 'to'} {', '.join(members)}"
+            )
+        case RoleCreated(role=role):
+            return f"created role {role}"
+        case RoleDropped(role=role):
+            return f"dropped role {role}"
+        case GrantsShown():
+            return "nothing was granted"
+        case NamespaceSet(namespace=namespace, altered=altered):
+            return f"{'altered' if altered else 'created'} namespace {namespace.name}"
+        case NamespaceDropped(name=name):
+            return f"dropped namespace {name}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,61 +1,34 @@
-"""What a caller may say: the scope that each statement needs, and how many queries a caller may have."""
+"""What a caller may say: the scope that a statement needs, and the privileges on what it names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import fields, is_dataclass
 
 from stairwise.cql import ast
-from stairwise.errors import LimitError, PermissionDeniedError
-from stairwise.platform.security.access import ANONYMOUS
+from stairwise.cql.grants import (
+    GrantTarget,
+    Privilege,
+    TargetKind,
+    namespace_of,
+    query_target,
+    stream_target,
+)
+from stairwise.cql.source import Source
+from stairwise.errors import PermissionDeniedError, nearest
 from stairwise.platform.security.scopes import TokenScope
 from stairwise.platform.security.tokens import Principal
-from stairwise.v1.plans_pb2 import Change
+from stairwise.wire.authority import Rights
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Who sends a script; ``max_queries`` None: any number."""
-
-    principal: Principal = ANONYMOUS
-    max_queries: int | None = None
-
-    def check_scopes(self, statements: Iterable[ast.Statement]) -> None:
-        """Refuse a script with a statement that the caller may not say."""
-        scopes = self.principal.scopes
-        for statement in statements:
-            needed = needed_for(statement)
-            if not ({TokenScope.ADMIN, *needed} & scopes):
-                raise PermissionDeniedError(
-                    f"{self.principal.name} may not say {_verb(statement)}: it needs the scope "
-                    + " or ".join(sorted(needed)),
-                    hint=f"this token has {', '.join(sorted(scopes))}",
-                )
-
-    def own(self, changes: Sequence[Change], owners: Mapping[str, str]) -> dict[str, str]:
-        """The owners of all queries after the changes, which are marked as the caller's; refuses too many."""
-        after = dict(owners)
-        created = 0
-        for change in changes:
-            match change.WhichOneof("change"):
-                case "create_query":
-                    change.create_query.owner = self._owner
-                    after[change.create_query.name] = self._owner
-                    created += 1
-                case "drop_query":
-                    after.pop(change.drop_query.name, None)
-        if created and self.max_queries is not None:
-            count = sum(owner == self._owner for owner in after.values())
-            if count > self.max_queries:
-                raise LimitError(
-                    f"{self.principal.name} would have {count} queries, and may have {self.max_queries}",
-                    hint="drop some, or raise max_queries of the token",
-                )
-        return after
-
-    @property
-    def _owner(self) -> str:
-        return "" if self.principal == ANONYMOUS else self.principal.name
+def check_scope(statement: ast.Statement, principal: Principal) -> None:
+    """Refuse a statement that the caller may not say, whatever it is about."""
+    needed = needed_for(statement)
+    if not ({TokenScope.ADMIN, *needed} & principal.scopes):
+        raise PermissionDeniedError(
+            f"{principal.name} may not say {verb(statement)}: it needs the scope " + " or ".join(sorted(needed)),
+            hint=f"it has {', '.join(sorted(principal.scopes)) or 'none'}",
+        )
 
 
 def needed_for(statement: ast.Statement) -> frozenset[TokenScope]:
@@ -65,13 +38,109 @@ def needed_for(statement: ast.Statement) -> frozenset[TokenScope]:
             return frozenset({TokenScope.PUBLISH, TokenScope.DEFINE})
         case ast.Explain():
             return frozenset({TokenScope.READ, TokenScope.DEFINE})
+        case ast.ShowGrants():
+            return frozenset({TokenScope.READ, TokenScope.DEFINE, TokenScope.PUBLISH})
+        case ast.CreateRole() | ast.DropRole() | ast.GrantRole() | ast.SetNamespace() | ast.DropNamespace():
+            return frozenset({TokenScope.ADMIN})
         case _:
             return frozenset({TokenScope.DEFINE})
 
 
-def _verb(statement: ast.Statement) -> str:
+def verb(statement: ast.Statement) -> str:
     """CREATE STREAM, SEAL STREAM and so on; a bare SELECT registers a query."""
-    if isinstance(statement, ast.SelectStatement):
-        return "SELECT"
+    match statement:
+        case ast.SelectStatement():
+            return "SELECT"
+        case ast.GrantPrivileges() | ast.GrantRole():
+            said = "REVOKE" if statement.revoked else "GRANT"
+            return said if isinstance(statement, ast.GrantPrivileges) else f"{said} ROLE"
+        case ast.SetNamespace():
+            return "ALTER NAMESPACE" if statement.altered else "CREATE NAMESPACE"
     name = type(statement).__name__
     return "".join(f" {c}" if c.isupper() else c for c in name).strip().upper()
+
+
+def is_question(statement: ast.Statement) -> bool:
+    """Does it change nothing?"""
+    return isinstance(statement, ast.Explain | ast.ShowGrants)
+
+
+def check_privileges(
+    statement: ast.Statement,
+    rights: Rights,
+    streams: Collection[str],
+    queries: Collection[str],
+    sealed: Collection[str],
+) -> None:
+    """Refuse a statement about what the caller does not see, or may not treat so."""
+    if not rights.principal.is_limited:
+        return
+    match statement:
+        case ast.CreateStream() | ast.CreateTable():
+            _check_namespace(statement.name.text, rights)
+            if statement.name.text in sealed:
+                rights.check(stream_target(statement.name.text), streams, Privilege.DEFINE)
+        case ast.AlterStream():
+            rights.check(stream_target(statement.name.text), streams, Privilege.DEFINE)
+        case ast.SealStream() | ast.SealTable():
+            rights.check(stream_target(statement.name.text), streams, Privilege.PUBLISH, Privilege.DEFINE)
+        case ast.DropStream() | ast.DropTable():
+            rights.check(stream_target(statement.name.text), streams, Privilege.DROP)
+        case ast.CreateQuery():
+            _check_namespace(statement.name.text, rights)
+            _check_sources(statement.select, rights, streams)
+        case ast.SelectStatement():
+            _check_sources(statement, rights, streams)
+        case ast.RestartQuery():
+            rights.check(query_target(statement.name.text), queries, Privilege.DEFINE, Privilege.DROP)
+        case ast.DropQuery():
+            rights.check(query_target(statement.name.text), queries, Privilege.DROP)
+        case ast.Explain(target=ast.SelectStatement() as select):
+            _check_sources(select, rights, streams)
+        case ast.Explain(target=ast.Name(text=name)):
+            rights.check(query_target(name), queries, Privilege.READ)
+
+
+def check_granting(target: GrantTarget, rights: Rights, streams: Collection[str], queries: Collection[str]) -> None:
+    """Whoever owns something may say who else may do what to it."""
+    if target.kind in (TargetKind.STREAM, TargetKind.QUERY):
+        rights.check(target, streams if target.kind is TargetKind.STREAM else queries, *Privilege)
+    if not rights.owns(target):
+        raise PermissionDeniedError(
+            f"{rights.principal.name} may not grant or revoke on {target}", hint="its owner may, and an admin"
+        )
+
+
+def _check_namespace(name: str, rights: Rights) -> None:
+    namespace = namespace_of(name)
+    if namespace and not rights.may(Privilege.DEFINE, GrantTarget(TargetKind.NAMESPACE, namespace)):
+        raise PermissionDeniedError(
+            f"{rights.principal.name} may not create in the namespace {namespace!r}",
+            hint=f"an admin can say GRANT DEFINE ON {namespace}.* TO {rights.principal.name}",
+        )
+
+
+def _check_sources(select: ast.SelectStatement, rights: Rights, streams: Collection[str]) -> None:
+    """What stands in FROM must be readable; what is not seen is said not to be there, as of any unknown name."""
+    for clause in sources(select.relation):
+        target = stream_target(clause.stream.text)
+        if clause.stream.text in streams and rights.sees(target):
+            rights.check(target, streams, Privilege.READ)
+            continue
+        raise select.source.error(
+            clause.stream.span,
+            f"there is no stream {clause.stream.text!r}",
+            hint=nearest(clause.stream.text, rights.seen(stream_target, streams), "stream"),
+        )
+
+
+def sources(node: object) -> Iterator[ast.SourceClause]:
+    """Every stream that a syntax tree reads, however deep it stands."""
+    if isinstance(node, tuple):
+        for each in node:
+            yield from sources(each)
+    elif is_dataclass(node) and not isinstance(node, Source):
+        if isinstance(node, ast.SourceClause):
+            yield node
+        for field in fields(node):
+            yield from sources(getattr(node, field.name))

@@ -16,17 +16,20 @@ from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 
-from services.windows.draft import Drafted, draft, drafting, records_of
+from services.windows.draft import Drafted, records_of
 from services.windows.failed_queries import GOOD_FOR, FailedQueries, sentence
 from services.windows.horizons import Horizons
 from services.windows.measured import measured
-from services.windows.permissions import Caller
+from services.windows.permissions import check_scope, is_question
+from services.windows.plan_draft import PlanDraft
 from services.windows.positions import Positions
-from stairwise.cql import ast, script
+from stairwise.cql import ast, source
 from stairwise.cql.parser import parse_script
-from stairwise.errors import ConfigError, ConflictError, NotFoundError, StatementError
+from stairwise.cql.script import Catalogue
+from stairwise.errors import ConfigError, ConflictError, StatementError
 from stairwise.plan.explain import explain, horizon_line
 from stairwise.platform import kafka, telemetry
+from stairwise.platform.security.caller import ANYONE, Caller
 from stairwise.schema import Stream
 from stairwise.v1 import plans_pb2
 from stairwise.wire import topics
@@ -40,7 +43,6 @@ log = logging.getLogger(__name__)
 COLLECT = 0.1
 """For how long single changes are collected, in seconds."""
 
-ANYONE = Caller()
 NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 _versions = telemetry.meter.create_counter("stairwise.windows.versions", "{version}", "plan versions written")
@@ -70,8 +72,7 @@ class Registry:
         self._positions = Positions(brokers, scrape)
         self._failed_queries = FailedQueries(brokers)
         self._lock = threading.Lock()
-        self._draft = drafting(self._plans.log.newest)
-        self._owners = _owners(self._plans.log.newest)
+        self._draft = PlanDraft.of(self._plans.log.newest)
         self._pending: _Collection | None = None
         self.failed = threading.Event()
         """Set when a version could not be written: the process must end."""
@@ -101,10 +102,8 @@ class Registry:
         return self._failed_queries.among(self.catalogue, good_for=good_for)
 
     def waiting(self, query: str) -> tuple[Standing, Waiting]:
-        """Where the streams of a query stand, and what it waits for."""
-        registered = self.catalogue.queries.get(query)
-        if registered is None:
-            raise NotFoundError("query", query, self.catalogue.queries)
+        """Where the streams of a registered query stand, and what it waits for."""
+        registered = self.catalogue.queries[query]
         standing = self._positions.of(registered.query.streams)
         failure = self.failed_queries().get(query)
         if failure is not None:
@@ -116,9 +115,26 @@ class Registry:
         return standing, found
 
     def execute(self, script: str, caller: Caller = ANYONE) -> tuple[list[Drafted], int]:
-        """Carry out a script: what each statement did, and the version that says so (0 if nothing changed)."""
-        statements = parse_script(script)
-        caller.check_scopes(statements)
+        """Carry out a script: what each statement did, and the version that says so (0 if nothing changed).
+
+        The audit log keeps each statement that changes something, as it is executed, and a script that is refused.
+        """
+        try:
+            statements = parse_script(script)
+            drafted, version = self._execute(statements, caller)
+        except BaseException as error:
+            caller.note(script, error)
+            raise
+        for statement, each in zip(statements, drafted, strict=True):
+            if each.changes:
+                caller.note(statement.source.text)
+        return [self._as_it_runs(each) for each in drafted], version
+
+    def _execute(self, statements: Sequence[ast.Statement], caller: Caller) -> tuple[list[Drafted], int]:
+        for statement in statements:
+            check_scope(statement, caller.principal)
+        if all(is_question(statement) for statement in statements):
+            return self._draft.copy().take(statements, caller), 0  # nobody waits for whoever only asks
         alone = len(statements) == 1
         with self._lock:
             if not alone:
@@ -132,15 +148,17 @@ class Registry:
             collection.written.wait()
             if collection.failure is not None:
                 raise collection.failure
-        return [self._as_it_runs(each) for each in drafted], collection.version if collection is not None else 0
+        return drafted, collection.version if collection is not None else 0
 
     def explain(self, target: str, caller: Caller = ANYONE, *, analyze: bool = False) -> str:
         """How a query, by its name in quotes, or a SELECT is evaluated."""
         script = f"EXPLAIN {'ANALYZE ' if analyze else ''}{target}"
-        asked = len(parse_script(script))
+        asked = len(list(source.statements(script)))
         if asked != 1:
             said = f"Explain takes one SELECT or the name of one query, not {asked} statements"
-            raise StatementError(said, line=1, column=1, hint="Execute carries out a script")
+            refused = StatementError(said, line=1, column=1, hint="Execute carries out a script")
+            caller.note(script, refused)
+            raise refused
         drafted, _ = self.execute(script, caller)
         return drafted[0].explanation
 
@@ -164,22 +182,20 @@ class Registry:
 
     def _take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
         """Draft the statements and make their topics; what is refused leaves the draft as it was."""
-        catalogue = self._draft.copy()
+        plan = self._draft.copy()
         if any(isinstance(statement, ast.RestartQuery) for statement in statements):
-            catalogue.failed = frozenset(self.failed_queries(good_for=0.0))
-        drafted = [draft(catalogue, statement) for statement in statements]
-        self._set_apart(records_of(drafted), catalogue)
-        owners = caller.own(records_of(drafted), self._owners)
+            plan.catalogue.failed = frozenset(self.failed_queries(good_for=0.0))
+        drafted = plan.take(statements, caller)
+        self._set_apart(records_of(drafted), plan.catalogue)
         for each in drafted:
             if each.stream is not None:
                 self._make_topics(each.stream)
             for change in each.changes:
-                self._place(change, catalogue)
-        self._draft = catalogue
-        self._owners = owners
+                self._place(change, plan.catalogue)
+        self._draft = plan
         return drafted
 
-    def _set_apart(self, changes: Sequence[plans_pb2.Change], catalogue: script.Catalogue) -> None:
+    def _set_apart(self, changes: Sequence[plans_pb2.Change], catalogue: Catalogue) -> None:
         """A query that would share with queries that were set aside gets a signature of its own."""
         created = [c.create_query for c in changes if c.WhichOneof("change") == "create_query"]
         failed = self._failed_queries.signatures() if created else {}
@@ -197,7 +213,7 @@ class Registry:
             )
         topics.make(self._admin, stream)
 
-    def _place(self, change: plans_pb2.Change, catalogue: script.Catalogue) -> None:
+    def _place(self, change: plans_pb2.Change, catalogue: Catalogue) -> None:
         """Say where in the stream's input it ends or begins again, so that every event belongs to one incarnation.
 
         What was published before a SEAL was asked for is in, what is published after a CREATE was answered is in.
@@ -248,11 +264,5 @@ class Registry:
             )
             self.failed.set()
         finally:
-            self._draft = drafting(self.catalogue)
-            self._owners = _owners(self.catalogue)
+            self._draft = PlanDraft.of(self.catalogue)
             collection.written.set()
-
-
-def _owners(catalogue: PlanCatalogue) -> dict[str, str]:
-    """Who registered each query."""
-    return {name: registered.owner for name, registered in catalogue.queries.items()}

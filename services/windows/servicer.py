@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 import grpc
 
-from services.windows.permissions import Caller
 from services.windows.registry import Registry
 from services.windows.status_messages import status_to_proto
 from stairwise.cql import ast
+from stairwise.cql.grants import Privilege, query_target, quoted, stream_target
 from stairwise.cql.parser import parse_script
 from stairwise.errors import StairwiseError
-from stairwise.platform.security.access import Access
+from stairwise.platform.security.caller import CALLER
 from stairwise.schema import Column
 from stairwise.v1 import registry_pb2 as pb
 from stairwise.v1 import registry_pb2_grpc, streams_pb2
+from stairwise.wire.authority import ADMINS, Rights
 from stairwise.wire.plans import Registered
 from stairwise.wire.schemas import column_to_proto, stream_to_proto
 
@@ -25,12 +27,11 @@ NAME = "stairwise.v1.Registry"
 class RegistryServicer(registry_pb2_grpc.RegistryServicer):
     """Each call is a script of one statement; ``Execute`` takes any script. The methods block: they run on threads."""
 
-    def __init__(self, registry: Registry, access: Access) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._access = access
 
     def Execute(self, request: pb.ExecuteRequest, context: grpc.aio.ServicerContext) -> pb.ExecuteResponse:
-        drafted, version = self._registry.execute(request.script, self._caller(context))
+        drafted, version = self._registry.execute(request.script, CALLER.get())
         results = [pb.StatementResult(summary=d.summary, query=d.query, explanation=d.explanation) for d in drafted]
         return pb.ExecuteResponse(results=results, version=version)
 
@@ -38,48 +39,58 @@ class RegistryServicer(registry_pb2_grpc.RegistryServicer):
         self, request: pb.CreateStreamRequest, context: grpc.aio.ServicerContext
     ) -> pb.CreateStreamResponse:
         _must_be(request.statement, ast.CreateStream, "a CREATE STREAM statement")
-        drafted, version = self._registry.execute(request.statement, self._caller(context))
+        drafted, version = self._registry.execute(request.statement, CALLER.get())
         assert drafted[0].stream is not None
         return pb.CreateStreamResponse(stream=stream_to_proto(drafted[0].stream), version=version)
 
     def DropStream(self, request: pb.DropStreamRequest, context: grpc.aio.ServicerContext) -> pb.DropStreamResponse:
-        _, version = self._registry.execute(f"DROP STREAM {_quoted(request.name)}", self._caller(context))
+        _, version = self._registry.execute(f"DROP STREAM {quoted(request.name)}", CALLER.get())
         return pb.DropStreamResponse(version=version)
 
     def ListStreams(self, request: pb.ListStreamsRequest, context: grpc.aio.ServicerContext) -> pb.ListStreamsResponse:
-        catalogue = self._registry.catalogue
-        return pb.ListStreamsResponse(
-            streams=[stream_to_proto(s, sealed=n in catalogue.sealed) for n, s in sorted(catalogue.streams.items())]
-        )
+        catalogue, rights = self._registry.catalogue, self._rights()
+        response = pb.ListStreamsResponse()
+        for name in sorted(rights.seen(stream_target, catalogue.streams)):
+            listed = stream_to_proto(catalogue.streams[name], sealed=name in catalogue.sealed)
+            listed.owner = catalogue.owner(stream_target(name)) or ADMINS
+            response.streams.append(listed)
+        return response
 
     def CreateQuery(self, request: pb.CreateQueryRequest, context: grpc.aio.ServicerContext) -> pb.CreateQueryResponse:
         _must_be(request.text, ast.SelectStatement, "a SELECT")
-        script = f"CREATE QUERY {_quoted(request.name)} AS {request.text}" if request.name else request.text
-        drafted, version = self._registry.execute(script, self._caller(context))
+        script = f"CREATE QUERY {quoted(request.name)} AS {request.text}" if request.name else request.text
+        drafted, version = self._registry.execute(script, CALLER.get())
         registered = self._registry.at(version).queries[drafted[0].query]
         return pb.CreateQueryResponse(query=query_to_proto(registered))
 
     def DropQuery(self, request: pb.DropQueryRequest, context: grpc.aio.ServicerContext) -> pb.DropQueryResponse:
-        _, version = self._registry.execute(f"DROP QUERY {_quoted(request.name)}", self._caller(context))
+        _, version = self._registry.execute(f"DROP QUERY {quoted(request.name)}", CALLER.get())
         return pb.DropQueryResponse(version=version)
 
     def ListQueries(self, request: pb.ListQueriesRequest, context: grpc.aio.ServicerContext) -> pb.ListQueriesResponse:
-        queries = sorted(self._registry.catalogue.queries.items())
-        return pb.ListQueriesResponse(queries=[query_to_proto(registered) for _, registered in queries])
+        queries = self._registry.catalogue.queries
+        seen = sorted(self._rights().seen(query_target, queries))
+        return pb.ListQueriesResponse(queries=[query_to_proto(queries[name]) for name in seen])
 
     def Explain(self, request: pb.ExplainRequest, context: grpc.aio.ServicerContext) -> pb.ExplainResponse:
-        target = request.text or _quoted(request.query)
-        said = self._registry.explain(target, self._caller(context), analyze=request.analyze)
+        target = request.text or quoted(request.query)
+        said = self._registry.explain(target, CALLER.get(), analyze=request.analyze)
         return pb.ExplainResponse(explanation=said)
 
     def Status(self, request: pb.StatusRequest, context: grpc.aio.ServicerContext) -> pb.StatusResponse:
-        registry = self._registry
-        standing, found = registry.waiting(request.query) if request.query else (registry.standing(), None)
-        return status_to_proto(standing, registry.catalogue.sealed, found, registry.failed_queries())
+        rights, queries, sealed = self._rights(), self._registry.catalogue.queries, self._registry.catalogue.sealed
+        waiting = None
+        if request.query:
+            rights.check(query_target(request.query), queries, Privilege.READ)
+            standing, waiting = self._registry.waiting(request.query)
+        else:
+            standing = self._registry.standing()
+        failed = {q: f for q, f in self._registry.failed_queries().items() if rights.sees(query_target(q))}
+        seen = {name: s for name, s in standing.streams.items() if rights.sees(stream_target(s.stream.name))}
+        return status_to_proto(replace(standing, streams=seen), sealed, waiting, failed)
 
-    def _caller(self, context: grpc.aio.ServicerContext) -> Caller:
-        principal = self._access.caller(context)
-        return Caller(principal, self._access.max_queries(principal))
+    def _rights(self) -> Rights:
+        return self._registry.catalogue.rights(CALLER.get().principal)
 
 
 def query_to_proto(registered: Registered) -> streams_pb2.Query:
@@ -90,6 +101,7 @@ def query_to_proto(registered: Registered) -> streams_pb2.Query:
         streams=[s.name for s in query.streams],
         columns=[column_to_proto(Column(o.name, o.type)) for o in query.relation.outputs],
         version=registered.version,
+        owner=registered.owner,
     )
 
 
@@ -102,8 +114,3 @@ def _must_be(text: str, kind: type[S], what: str) -> S:
     if len(statements) == 1 and isinstance(statements[0], kind):
         return statements[0]
     raise StairwiseError(f"expected {what} and nothing else", hint="Execute takes any script")
-
-
-def _quoted(name: str) -> str:
-    """A name as CQL reads it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from stairwise.client import Client, Credentials
-from stairwise.errors import ConfigError, LimitError, PermissionDeniedError, UnauthenticatedError
+from stairwise.errors import ConfigError, LimitError, PermissionDeniedError, StairwiseError, UnauthenticatedError
 from stairwise.platform import kafka
 from stairwise.platform.kafka_security import MECHANISMS
 from stairwise.system.health import probe
@@ -150,7 +150,11 @@ def test_each_statement_needs_its_scope(services: Services) -> None:
             with pytest.raises(PermissionDeniedError, match="needs the scope define"):
                 publisher.execute(statement)
         definer.execute(create)
-        assert [stream.name for stream in publisher.streams()] == ["scoped"]
+        assert publisher.streams() == []
+        with pytest.raises(StairwiseError, match="there is no stream 'scoped'"):
+            publisher.execute("SEAL STREAM scoped")
+        definer.execute("GRANT PUBLISH ON scoped TO publisher")
+        assert [(stream.name, stream.owner) for stream in publisher.streams()] == [("scoped", "definer")]
         assert publisher.publish("scoped", [{"ts": START, "v": 1}]) == 1
         definer.execute(";".join(select.format(f"limited_{i}") for i in range(2)))
         with pytest.raises(LimitError, match="definer would have 3 queries, and may have 2"):
@@ -166,11 +170,12 @@ def test_each_statement_needs_its_scope(services: Services) -> None:
     refused = {(e["principal"], e["outcome"]) for e in services.audited if e["outcome"] != "done"}
     assert refused == {
         ("publisher", "refused: PermissionDeniedError"),
+        ("publisher", "refused: NotFoundError"),
         ("definer", "refused: LimitError"),
         ("unknown", "refused: UnauthenticatedError"),
     }
     done = [(e["principal"], e["what"]) for e in services.audited if e["outcome"] == "done"]
-    assert done[0] == ("definer", {"script": create})
+    assert done[0] == ("definer", create)
     assert done[-1][0] == "root"
 
 
@@ -191,6 +196,7 @@ def test_a_publisher_says_what_kafka_lets_it_know(
 
     with services.client("root") as root:
         root.execute("CREATE STREAM fed (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 1")
+        root.execute("GRANT PUBLISH ON fed TO publisher")
     allow(ResourceType.TOPIC, "in.fed", AclOperation.WRITE)
     for name, value in broker.variables(tmp_path, "SCRAM-SHA-512", FEEDER).items():
         monkeypatch.setenv(name, value)
@@ -246,7 +252,8 @@ def test_an_event_passes_every_service_behind_tls_sasl_and_tokens(services: Serv
     ):
         root.execute(
             "CREATE STREAM passing (ts TIMESTAMP, v BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
-            "CREATE QUERY passed AS SELECT SUM(v) AS total FROM passing [TUMBLE 10 SECONDS]"
+            "CREATE QUERY passed AS SELECT SUM(v) AS total FROM passing [TUMBLE 10 SECONDS];"
+            "GRANT PUBLISH ON passing TO publisher; GRANT READ ON passed TO reader"
         )
         publisher.publish("passing", [{"ts": START + i, "v": i} for i in range(1, 5)])
         publisher.execute("SEAL STREAM passing")

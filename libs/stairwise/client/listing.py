@@ -15,6 +15,8 @@ class StreamInfo:
 
     declaration: Stream
     sealed: bool
+    owner: str = ""
+    """The principal that created it; empty where it belongs to admins."""
 
     @property
     def name(self) -> str:
@@ -22,7 +24,7 @@ class StreamInfo:
 
     @staticmethod
     def from_proto(message: streams_pb2.Stream) -> StreamInfo:
-        return StreamInfo(stream_from_proto(message), message.sealed)
+        return StreamInfo(stream_from_proto(message), message.sealed, message.owner)
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,13 @@ class QueryInfo:
     columns: tuple[Column, ...]
     version: int
     """The plan version that registered it."""
+    owner: str = ""
+    """As of a stream."""
 
     @staticmethod
     def from_proto(message: streams_pb2.Query) -> QueryInfo:
         columns = tuple(column_from_proto(c) for c in message.columns)
-        return QueryInfo(message.name, message.text, tuple(message.streams), columns, message.version)
+        return QueryInfo(message.name, message.text, tuple(message.streams), columns, message.version, message.owner)
 
 
 @dataclass(frozen=True)

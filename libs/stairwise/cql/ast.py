@@ -461,6 +461,75 @@ class Explain:
     source: Source = NOWHERE
 
 
+# ── authority ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class TargetClause:
+    """What a privilege is on. ``kind`` is STREAM, TABLE or QUERY, empty where it was not written; NAMESPACE of
+    ``name.*``, EVERYTHING of ``*``."""
+
+    kind: str
+    name: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class GrantPrivileges:
+    """GRANT, or REVOKE, of privileges."""
+
+    privileges: tuple[Name, ...]
+    targets: tuple[TargetClause, ...]
+    grantees: tuple[Name, ...]
+    revoked: bool = False
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRole:
+    """GRANT ROLE, or REVOKE ROLE."""
+
+    role: Name
+    members: tuple[Name, ...]
+    revoked: bool = False
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRole:
+    name: Name
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class DropRole:
+    name: Name
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class ShowGrants:
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class SetNamespace:
+    """CREATE NAMESPACE; ``altered``: ALTER NAMESPACE, which takes away the quotas that it does not name."""
+
+    name: Name
+    quotas: tuple[Option, ...]
+    altered: bool = False
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace:
+    name: Name
+    source: Source = NOWHERE
+
+
+AuthorityStatement = GrantPrivileges | GrantRole | CreateRole | DropRole | ShowGrants | SetNamespace | DropNamespace
+
 Statement = (
     CreateStream
     | AlterStream
@@ -474,4 +543,5 @@ Statement = (
     | DropQuery
     | Explain
     | SelectStatement
+    | AuthorityStatement
 )

@@ -32,7 +32,16 @@ class SyntaxBuilder(Transformer[Token, Any]):
             return ast.Name(token[1:-1].replace('""', '"'), _span(token), quoted=True)
         return ast.Name(str(token), _span(token))
 
-    altered_name = column_name = type_name = option_name = key_name = name
+    column_name = type_name = option_name = key_name = granted_name = quota_name = name
+
+    def thing(self, first: Token, second: Token | None) -> ast.Name:
+        """The name of a stream, table or query; one in a namespace is called ``namespace.name``."""
+        if second is None:
+            return self.name(first)
+        namespace, name = self.name(first), self.name(second)
+        return ast.Name(f"{namespace.text}.{name.text}", namespace.span.to(name.span), name.quoted)
+
+    altered_thing = granted_thing = thing
 
     def number(self, token: Token) -> ast.Number:
         return ast.Number(str(token), _span(token))
@@ -342,3 +351,60 @@ class SyntaxBuilder(Transformer[Token, Any]):
 
     def explain_analyze(self, explain: Token, analyze: Token, target: ast.Name | None) -> ast.Explain:
         return ast.Explain(self.name(analyze)) if target is None else ast.Explain(target, analyze=True)
+
+    # ── authority ───────────────────────────────────────────────────────────────────────────────────────
+
+    def privilege(self, token: Token) -> ast.Name:
+        return ast.Name(token.upper(), _span(token))
+
+    def privileges(self, *names: ast.Name) -> tuple[ast.Name, ...]:
+        return names
+
+    targets = principals = privileges
+
+    def target_of_kind(self, kind: Token | None, name: ast.Name) -> ast.TargetClause:
+        return ast.TargetClause("" if kind is None else kind.upper(), name, name.span)
+
+    def everything(self, star: Token) -> ast.TargetClause:
+        return ast.TargetClause("EVERYTHING", ast.Name("", _span(star)), _span(star))
+
+    def whole_namespace(self, namespace: Token, star: Token) -> ast.TargetClause:
+        name = self.name(namespace)
+        return ast.TargetClause("NAMESPACE", name, name.span.to(_span(star)))
+
+    def grant(
+        self, privileges: tuple[ast.Name, ...], targets: tuple[ast.TargetClause, ...], to: tuple[ast.Name, ...]
+    ) -> ast.GrantPrivileges:
+        return ast.GrantPrivileges(privileges, targets, to)
+
+    def revoke(
+        self, privileges: tuple[ast.Name, ...], targets: tuple[ast.TargetClause, ...], of: tuple[ast.Name, ...]
+    ) -> ast.GrantPrivileges:
+        return ast.GrantPrivileges(privileges, targets, of, revoked=True)
+
+    def grant_role(self, role: ast.Name, to: tuple[ast.Name, ...]) -> ast.GrantRole:
+        return ast.GrantRole(role, to)
+
+    def revoke_role(self, role: ast.Name, of: tuple[ast.Name, ...]) -> ast.GrantRole:
+        return ast.GrantRole(role, of, revoked=True)
+
+    def create_role(self, name: ast.Name) -> ast.CreateRole:
+        return ast.CreateRole(name)
+
+    def drop_role(self, name: ast.Name) -> ast.DropRole:
+        return ast.DropRole(name)
+
+    def show_grants(self) -> ast.ShowGrants:
+        return ast.ShowGrants()
+
+    def quota(self, keyword: Token, number: ast.Number) -> ast.Option:
+        return ast.Option(keyword.upper(), number, _span(keyword).to(number.span))
+
+    def create_namespace(self, name: ast.Name, *quotas: ast.Option) -> ast.SetNamespace:
+        return ast.SetNamespace(name, quotas)
+
+    def alter_namespace(self, name: ast.Name, *quotas: ast.Option) -> ast.SetNamespace:
+        return ast.SetNamespace(name, quotas, altered=True)
+
+    def drop_namespace(self, name: ast.Name) -> ast.DropNamespace:
+        return ast.DropNamespace(name)

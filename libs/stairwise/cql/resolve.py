@@ -31,7 +31,8 @@ DEFAULT_FUTURE: Duration = 365 * 86_400_000
 LEAST_RETAINED = 1 << 20
 """Bytes that lookups need at least for a partition's past."""
 
-_OBJECT_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_OBJECT_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)?[A-Za-z0-9_-]+")
+"""With the namespace before the dot, if there is one."""
 
 _COLUMN_TYPES = {t.value: t for t in Type if t is not Type.HUGEINT}
 _OTHER_NAMES_OF_TYPES = {
@@ -163,7 +164,7 @@ def check_name(source: Source, name: ast.Name, kind: str) -> None:
         raise source.error(
             name.span,
             f"a {kind} cannot be called {name.text[:40]!r}",
-            expected=f"letters, digits, _ and -, at most {MAX_NAME} of them",
+            expected=f"letters, digits, _ and -, at most {MAX_NAME} of them; before a dot, the namespace",
         )
 
 

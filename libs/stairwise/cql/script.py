@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from stairwise.algebra.query import Query
 from stairwise.cql import ast
+from stairwise.cql.grants import Grant, Namespace, check_principal, namespace_of, resolve_grants, resolve_namespace
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import check_name, resolve_alteration, resolve_query, resolve_stream, resolve_table
-from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError
+from stairwise.errors import AlreadyExistsError, ConflictError, LimitError, NotFoundError
 from stairwise.schema import Stream
 
 
@@ -81,6 +82,51 @@ class Explained:
     analyze: bool = False
 
 
+@dataclass(frozen=True)
+class PrivilegesGranted:
+    """Or revoked. A script over files has no principals: there it means nothing."""
+
+    grants: tuple[Grant, ...]
+    revoked: bool
+
+
+@dataclass(frozen=True)
+class RoleGranted:
+    """Or revoked."""
+
+    role: str
+    members: tuple[str, ...]
+    revoked: bool
+
+
+@dataclass(frozen=True)
+class RoleCreated:
+    role: str
+
+
+@dataclass(frozen=True)
+class RoleDropped:
+    role: str
+
+
+@dataclass(frozen=True)
+class GrantsShown:
+    """SHOW GRANTS was asked."""
+
+
+@dataclass(frozen=True)
+class NamespaceSet:
+    """Created, or with other quotas."""
+
+    namespace: Namespace
+    altered: bool
+
+
+@dataclass(frozen=True)
+class NamespaceDropped:
+    name: str
+
+
 Change = (
     StreamCreated
     | StreamAltered
@@ -93,6 +139,13 @@ Change = (
     | QueryRestarted
     | QueryDropped
     | Explained
+    | PrivilegesGranted
+    | RoleGranted
+    | RoleCreated
+    | RoleDropped
+    | GrantsShown
+    | NamespaceSet
+    | NamespaceDropped
 )
 
 
@@ -108,22 +161,40 @@ class Catalogue:
     """The queries that were set aside: they alone can be restarted."""
     free_from: int = 1
     """Names of bare SELECTs below this number are taken."""
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
 
     def execute(self, script: str) -> tuple[Change, ...]:
         """Run a script as a whole."""
         draft = self.copy()
         changes = [change for statement in parse_script(script) for change in draft.apply(statement)]
+        draft.check_quotas()
         self.streams, self.queries = draft.streams, draft.queries
         self.sealed, self.incarnations, self.free_from = draft.sealed, draft.incarnations, draft.free_from
+        self.namespaces = draft.namespaces
         return tuple(changes)
 
     def apply(self, statement: ast.Statement) -> tuple[Change, ...]:
         """Run one statement. A bare SELECT is called q1, q2, ..., in order of the bare SELECTs."""
         return tuple(self._apply(statement))
 
+    def check_quotas(self) -> None:
+        """Refuse a namespace that holds more than it may; asked once a script is through."""
+        for namespace in self.namespaces.values():
+            for what, most, names in (
+                ("streams", namespace.streams, self.streams),
+                ("queries", namespace.queries, self.queries),
+            ):
+                count = 0 if most is None else sum(namespace_of(name) == namespace.name for name in names)
+                if most is not None and count > most:
+                    raise LimitError(
+                        f"the namespace {namespace.name!r} would hold {count} {what}, and may hold {most}",
+                        hint=f"drop some, or ALTER NAMESPACE {namespace.name} {what.upper()} {count}",
+                    )
+
     def copy(self) -> Catalogue:
         streams, queries, incarnations = dict(self.streams), dict(self.queries), dict(self.incarnations)
-        return Catalogue(streams, queries, set(self.sealed), incarnations, self.failed, self.free_from)
+        sealed, namespaces = set(self.sealed), dict(self.namespaces)
+        return Catalogue(streams, queries, sealed, incarnations, self.failed, self.free_from, namespaces)
 
     def _apply(self, statement: ast.Statement) -> Iterator[Change]:
         match statement:
@@ -156,6 +227,24 @@ class Catalogue:
                     yield Explained(self._query(target.text), statement.analyze)
                 else:
                     yield Explained(resolve_query("", target, self.streams))
+            case ast.GrantPrivileges():
+                grants = resolve_grants(statement, self.streams, self.queries, self.namespaces)
+                yield PrivilegesGranted(tuple(grants), statement.revoked)
+            case ast.GrantRole():
+                for member in statement.members:
+                    check_principal(statement.source, member)
+                yield RoleGranted(statement.role.text, tuple(m.text for m in statement.members), statement.revoked)
+            case ast.CreateRole():
+                check_principal(statement.source, statement.name)
+                yield RoleCreated(statement.name.text)
+            case ast.DropRole():
+                yield RoleDropped(statement.name.text)
+            case ast.ShowGrants():
+                yield GrantsShown()
+            case ast.SetNamespace():
+                yield self._set_namespace(statement)
+            case ast.DropNamespace():
+                yield self._drop_namespace(statement.name.text)
 
     def _create_stream(self, statement: ast.CreateStream) -> StreamCreated:
         """A new stream; also under the name of a sealed one, which reopens it as its next incarnation."""
@@ -189,6 +278,42 @@ class Catalogue:
         there = self.streams.get(name)
         if there is not None and (name not in self.sealed or there.is_table != is_table):
             raise AlreadyExistsError(there.kind, name)
+        self._check_namespace(name)
+        like = next((n for n in self.incarnations if n != name and _topic_name(n) == _topic_name(name)), None)
+        if like is not None:
+            raise ConflictError(
+                f"{name!r} is too like {like!r}: Kafka takes . and _ in the names of topics for the same",
+                hint="take another name",
+            )
+
+    def _check_namespace(self, name: str) -> None:
+        """A name with a dot is one of a namespace, which must be there."""
+        namespace = namespace_of(name)
+        if namespace and namespace not in self.namespaces:
+            raise NotFoundError("namespace", namespace, self.namespaces)
+
+    def _set_namespace(self, statement: ast.SetNamespace) -> NamespaceSet:
+        check_name(statement.source, statement.name, "namespace")
+        namespace = resolve_namespace(statement)
+        if namespace_of(namespace.name):
+            raise statement.source.error(
+                statement.name.span, "a namespace is in no other", expected="a name without dot"
+            )
+        if (namespace.name in self.namespaces) != statement.altered:
+            if statement.altered:
+                raise NotFoundError("namespace", namespace.name, self.namespaces)
+            raise AlreadyExistsError("namespace", namespace.name)
+        self.namespaces[namespace.name] = namespace
+        return NamespaceSet(namespace, statement.altered)
+
+    def _drop_namespace(self, name: str) -> NamespaceDropped:
+        if name not in self.namespaces:
+            raise NotFoundError("namespace", name, self.namespaces)
+        held = [n for n in (*self.streams, *self.queries) if namespace_of(n) == name]
+        if held:
+            raise ConflictError(f"the namespace {name!r} holds {held[0]!r}", hint="drop what it holds first")
+        del self.namespaces[name]
+        return NamespaceDropped(name)
 
     def _drop_table(self, name: str) -> Iterator[Change]:
         """The table goes and takes the queries that read it along."""
@@ -224,6 +349,7 @@ class Catalogue:
         query = resolve_query(name, select, self.streams)
         if name in self.queries:
             raise AlreadyExistsError("query", name)
+        self._check_namespace(name)
         self._check_open(query)
         self.queries[name] = query
         return QueryCreated(query)
@@ -271,3 +397,8 @@ class Catalogue:
         if name not in self.queries:
             raise NotFoundError("query", name, self.queries)
         return self.queries[name]
+
+
+def _topic_name(stream: str) -> str:
+    """Names of streams that agree in it cannot have topics side by side."""
+    return stream.replace(".", "_")

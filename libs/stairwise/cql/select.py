@@ -329,7 +329,7 @@ def _inputs(source: Source, select: ast.Select, streams: Mapping[str, Stream]) -
                 f"there is no stream {clause.stream.text!r}",
                 hint=nearest(clause.stream.text, streams, "stream"),
             )
-        name = clause.stream if clause.alias is None else clause.alias.name
+        name = _own_name(clause.stream) if clause.alias is None else clause.alias.name
         if clause.alias is not None and not clause.alias.explicit and name.text.lower() in _OUTER and not name.quoted:
             raise source.error(
                 name.span,
@@ -344,6 +344,11 @@ def _inputs(source: Source, select: ast.Select, streams: Mapping[str, Stream]) -
             )
         inputs.append(Input(stream, _window(source, clause, stream), name.text))
     return tuple(inputs)
+
+
+def _own_name(stream: ast.Name) -> ast.Name:
+    """What a stream is called in the SELECT: its name without the namespace."""
+    return ast.Name(stream.text.rpartition(".")[2], stream.span, stream.quoted)
 
 
 def _window(source: Source, clause: ast.SourceClause, stream: Stream) -> Window | None:

@@ -15,6 +15,8 @@ from stairwise.errors import StatementError
 
 MAX_SCRIPT = 8_000_000
 """Characters of a script."""
+MAX_STATEMENTS = 20_000
+"""Statements of a script."""
 MAX_STATEMENT = 100_000
 """Characters of a statement."""
 MAX_TOKENS = 8_000
@@ -106,7 +108,7 @@ def statements(script: str) -> Iterator[Source]:
     except UnicodeEncodeError as error:
         raise _error_at(script, error.start, error.end, "this is no text: half of a character") from None
     start: int | None = None
-    end = tokens = nesting = 0
+    end = tokens = nesting = found = 0
     for piece in _PIECE.finditer(script):
         kind = piece.lastgroup
         if kind == "blank":
@@ -118,6 +120,10 @@ def statements(script: str) -> Iterator[Source]:
             continue
         if start is None:
             start = piece.start()
+            found += 1
+            if found > MAX_STATEMENTS:
+                said = f"the script has more than {MAX_STATEMENTS:,} statements"
+                raise _error_at(script, start, piece.end(), said, hint="send it in several parts")
         end = piece.end()
         tokens += 1
         if kind == "open":

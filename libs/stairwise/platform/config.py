@@ -38,12 +38,14 @@ Of servers, read by ``security.settings``:
 | STAIRWISE_TLS_CERT | the server's certificate chain, a PEM file: it then speaks TLS alone | none |
 | STAIRWISE_TLS_KEY | the private key to it, a PEM file | none |
 | STAIRWISE_TLS_CLIENT_CA | clients must show a certificate of this authority, a PEM file: mutual TLS | none |
-| STAIRWISE_TOKENS_FILE | who may do what: hashes of bearer tokens with their scopes | nobody is asked |
+| STAIRWISE_TOKENS_FILE | hashes of bearer tokens, and names in certificates, with their scopes | nobody is asked |
 | STAIRWISE_INSECURE | yes: without TLS, listen on any address, and send tokens to any | no |
 | STAIRWISE_AUDIT_FILE | where the audit log goes, beside the service's own log | nowhere else |
 | STAIRWISE_MAX_REQUEST_BYTES | the largest request that a server takes | 8388608 |
 | STAIRWISE_MAX_STREAMS | how many streaming calls the bearer of a token may have open on a server | 1000 |
 | STAIRWISE_MAX_QUERIES | how many queries the bearer of a token may have registered | 10000 |
+| STAIRWISE_MAX_CALLS | how many calls of the bearer of a token a server answers at a time, streams aside | 8 |
+| STAIRWISE_MAX_WAITING | how many more of them wait; beyond that they are refused | 100 |
 
 Of clients, read by ``channels``:
 

@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from stairwise.errors import StairwiseError
+from stairwise.errors import LimitError, PermissionDeniedError, StairwiseError, UnauthenticatedError
 from stairwise.platform.error_status import to_status
-from stairwise.platform.security.access import Access
+from stairwise.platform.security.access import UNKNOWN, Access, certified_name
 from stairwise.platform.security.audit import Audit
+from stairwise.platform.security.caller import CALLER, Caller
 from stairwise.platform.security.scopes import METHODS
+from stairwise.platform.security.settings import Security
+from stairwise.platform.security.turns import MOST_UNSCOPED, BusyError, CallerTurns, OpenStreams, host_of
+
+REFLECTION = "/grpc.reflection."
+REFUSALS = (PermissionDeniedError, LimitError, UnauthenticatedError)
+"""What the audit log calls a refusal: not a name that is not there, or a statement that makes no sense."""
 
 
 class Errors(grpc.aio.ServerInterceptor):  # type: ignore[misc]
@@ -70,72 +80,98 @@ async def _abort(context: grpc.aio.ServicerContext, error: StairwiseError) -> No
 
 
 class Guard(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Asks for a token and its scope before the request is even decoded; counts streams; keeps the audit log."""
+    """Decides who is let in, before the request is decoded where a token tells; bounds what each caller has under way;
+    tells whatever runs beneath who calls; notes refusals in the audit log."""
 
-    def __init__(self, access: Access, audit: Audit) -> None:
-        self._access = access
-        self._audit = audit
+    def __init__(self, security: Security) -> None:
+        self._access = Access(security)
+        self._audit = Audit(security.audit)
+        self._turns = CallerTurns(security.max_calls, security.max_waiting)
+        self._streams = OpenStreams()
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
         if handler is None:
             return None
-        method = details.method
-        try:
-            self._access.admit(method, details.invocation_metadata)
-        except StairwiseError as refused:
-            return self._refusing(handler, method, refused)
-        rule = METHODS.get(method)
-        if handler.response_streaming and not handler.request_streaming and not (rule and rule.is_open):
-            return _replaced(handler, self._counted(handler.unary_stream))
-        if rule is not None and rule.is_audited:
-            return _replaced(handler, self._noted(handler.unary_unary, method))
-        return handler
+        method, metadata = details.method, details.invocation_metadata
+        if self._access.decides_early(metadata):
+            try:
+                self._access.admit(method, metadata)
+            except StairwiseError as refused:
+                return self._refusing(handler, method, refused)
+        if handler.response_streaming:
+            behaviour = handler.stream_stream if handler.request_streaming else handler.unary_stream
+            return _replaced(handler, self._streaming(behaviour, method))
+        return _replaced(handler, self._answering(handler.unary_unary, method))
 
     def _refusing(self, handler: Any, method: str, refused: StairwiseError) -> Any:
         async def refuse(_: Any, context: grpc.aio.ServicerContext) -> None:
-            self._audit.note(self._access.name(context), context.peer(), method, error=refused)
+            self._audit.note(self._name(context), context.peer(), method, error=refused)
             await _abort(context, refused)
 
         return _rebuilt(handler, refuse, None)
 
-    def _counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def take(context: grpc.aio.ServicerContext) -> None:
-            principal = self._access.caller(context)
-            self._access.take_stream(principal)
-            context.add_done_callback(lambda _: self._access.give_stream(principal))
+    def _answering(self, method: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
+        async def answer(request: Any, context: grpc.aio.ServicerContext) -> Any:
+            with self._noting(name, context) as caller:
+                async with self._turns.of(caller.principal):
+                    return await method(request, context)
 
+        async def outlasting(request: Any, context: grpc.aio.ServicerContext) -> Any:
+            """A script goes on when its caller does not wait for the end, and counts as under way until then."""
+            return await asyncio.shield(answer(request, context))
+
+        rule = METHODS.get(name)
+        return outlasting if rule is not None and rule.notes_itself else answer
+
+    def _streaming(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
         if not inspect.isasyncgenfunction(method):
 
             async def writing(request: Any, context: grpc.aio.ServicerContext) -> None:
-                take(context)
-                await method(request, context)
+                with self._noting(name, context) as caller, self._place(name, caller):
+                    await method(request, context)
 
             return writing
 
         async def answers(request: Any, context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
-            take(context)
-            async for answer in method(request, context):
-                yield answer
+            with self._noting(name, context) as caller, self._place(name, caller):
+                async for answer in method(request, context):
+                    yield answer
 
         return answers
 
-    def _noted(self, method: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
-        async def answer(request: Any, context: grpc.aio.ServicerContext) -> Any:
-            caller, peer = self._access.name(context), context.peer()
-            try:
-                said = await method(request, context)
-            except BaseException as error:
-                self._audit.note(caller, peer, name, request, error)
-                raise
-            self._audit.note(caller, peer, name, request)
-            return said
+    def _place(self, method: str, caller: Caller) -> AbstractContextManager[None]:
+        """One of the streams that a principal may have open; of those that ask for no scope, that a peer may."""
+        rule = METHODS.get(method)
+        if rule is None or rule.is_open or method.startswith(REFLECTION):
+            return self._streams.place(host_of(caller.peer), MOST_UNSCOPED)
+        return self._streams.place(caller.principal.name, self._access.max_streams(caller.principal))
 
-        async def outlasting(request: Any, context: grpc.aio.ServicerContext) -> Any:
-            """A caller that does not wait for the end does not keep it out of the log."""
-            return await asyncio.shield(answer(request, context))
+    @contextmanager
+    def _noting(self, method: str, context: grpc.aio.ServicerContext) -> Iterator[Caller]:
+        """Admit the caller and let it be known beneath; whatever is refused is noted."""
+        rule = METHODS.get(method)
+        peer = context.peer()
+        try:
+            principal = self._access.admit(method, context.invocation_metadata(), certified_name(context))
+        except StairwiseError as refused:
+            self._audit.note(self._name(context), peer, method, error=refused)
+            raise
+        caller = Caller(principal, peer, method, self._access.max_queries(principal), self._audit)
+        CALLER.set(caller)
+        try:
+            yield caller
+        except REFUSALS as refused:
+            if rule is None or not rule.notes_itself or isinstance(refused, BusyError):
+                caller.note(error=refused)
+            raise
 
-        return outlasting
+    def _name(self, context: grpc.aio.ServicerContext) -> str:
+        """Who makes a call, as far as it is known."""
+        try:
+            return self._access.principal(context.invocation_metadata(), certified_name(context)).name
+        except UnauthenticatedError:
+            return UNKNOWN.name
 
 
 class Blocking(grpc.aio.ServerInterceptor):  # type: ignore[misc]
@@ -150,8 +186,8 @@ class Blocking(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             return handler
 
         async def answer(request: Any, context: grpc.aio.ServicerContext) -> Any:
-            running = asyncio.get_running_loop().run_in_executor(self._threads, handler.unary_unary, request, context)
-            return await running
+            method = partial(copy_context().run, handler.unary_unary)  # it may ask who calls
+            return await asyncio.get_running_loop().run_in_executor(self._threads, method, request, context)
 
         return _replaced(handler, answer)
 

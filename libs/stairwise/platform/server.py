@@ -18,8 +18,6 @@ from grpc_reflection.v1alpha import reflection
 from stairwise.errors import ConfigError
 from stairwise.platform.interceptors import Blocking, Errors, Guard
 from stairwise.platform.kafka import MAX_MESSAGE
-from stairwise.platform.security.access import Access
-from stairwise.platform.security.audit import Audit
 from stairwise.platform.security.settings import OFF, Security
 from stairwise.platform.security.tls import server_credentials
 from stairwise.platform.variables import host_and_port
@@ -46,7 +44,7 @@ class Server:
 
     def __init__(self, listen: str, *, security: Security = OFF) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "grpc")
-        interceptors = [Errors(), Guard(Access(security), Audit(security.audit)), Blocking(self._threads)]
+        interceptors = [Errors(), Guard(security), Blocking(self._threads)]
         self._server = grpc.aio.server(interceptors=interceptors, options=options(security))
         self._health = health.aio.HealthServicer()
         self._names: tuple[str, ...] = ("",)

@@ -21,14 +21,17 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 
 from stairwise.algebra.query import Query
 from stairwise.cql import ast
+from stairwise.cql.grants import GrantTarget, Namespace, TargetKind
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
 from stairwise.errors import ConfigError
 from stairwise.plan.signature import PublishedSignature, published_signature_of
 from stairwise.platform import kafka
+from stairwise.platform.security.tokens import Principal
 from stairwise.schema import Stream
 from stairwise.v1 import plans_pb2
 from stairwise.wire import topics
+from stairwise.wire.authority import ADMINS, Authority, Rights
 from stairwise.wire.incarnations import Incarnation, Incarnations
 from stairwise.wire.schemas import stream_from_proto
 
@@ -39,7 +42,7 @@ class Registered:
 
     query: Query
     version: int
-    owner: str = ""
+    owner: str = ADMINS
     """Who registered it, where callers are told apart."""
     apart: bool = False
     """Does it share with nobody who came before? So it is after a failure of those whom it would share with."""
@@ -81,6 +84,21 @@ class PlanCatalogue:
     queries: Mapping[str, Registered] = field(default_factory=lambda: MappingProxyType({}))
     incarnations: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """The highest incarnation that each stream name ever had."""
+    owners: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Who created each stream, where callers are told apart."""
+    namespaces: Mapping[str, Namespace] = field(default_factory=lambda: MappingProxyType({}))
+    authority: Authority = field(default_factory=Authority)
+
+    def rights(self, principal: Principal) -> Rights:
+        """What a principal may do at this version."""
+        return Rights(principal, self.authority, self.owner)
+
+    def owner(self, target: GrantTarget) -> str | None:
+        """Who owns a stream or a query; None: it is not there."""
+        if target.kind is TargetKind.QUERY:
+            registered = self.queries.get(target.name)
+            return None if registered is None else registered.owner
+        return self.owners.get(target.name, ADMINS) if target.name in self.streams else None
 
     def readers(self, stream: Stream) -> list[Registered]:
         """The queries that read this incarnation of a stream."""
@@ -91,11 +109,14 @@ def fold(before: PlanCatalogue, plan: plans_pb2.PlanVersion) -> PlanCatalogue:
     """The catalogue after one more version."""
     streams, sealed = dict(before.streams), set(before.sealed)
     queries, incarnations = dict(before.queries), dict(before.incarnations)
+    owners, namespaces, authority = dict(before.owners), dict(before.namespaces), before.authority
     for change in plan.changes:
+        authority = authority.after(change)
         match change.WhichOneof("change"):
             case "create_stream":
                 stream = stream_from_proto(change.create_stream.stream)
                 streams[stream.name] = stream
+                owners[stream.name] = change.create_stream.owner
                 incarnations[stream.name] = stream.incarnation
                 sealed.discard(stream.name)
             case "alter_stream":
@@ -103,6 +124,7 @@ def fold(before: PlanCatalogue, plan: plans_pb2.PlanVersion) -> PlanCatalogue:
                 streams[stream.name] = stream
             case "drop_stream":
                 streams.pop(change.drop_stream.name)
+                owners.pop(change.drop_stream.name)
                 sealed.discard(change.drop_stream.name)
             case "seal_stream":
                 sealed.add(change.seal_stream.name)
@@ -115,12 +137,27 @@ def fold(before: PlanCatalogue, plan: plans_pb2.PlanVersion) -> PlanCatalogue:
                 queries[name] = replace(queries[name], version=plan.number, apart=True)
             case "drop_query":
                 queries.pop(change.drop_query.name)
+            case "set_namespace":
+                namespaces[change.set_namespace.name] = namespace_from_proto(change.set_namespace)
+            case "drop_namespace":
+                namespaces.pop(change.drop_namespace.name)
     return PlanCatalogue(
         plan.number,
         MappingProxyType(streams),
         frozenset(sealed),
         MappingProxyType(queries),
         MappingProxyType(incarnations),
+        MappingProxyType(owners),
+        MappingProxyType(namespaces),
+        authority,
+    )
+
+
+def namespace_from_proto(said: plans_pb2.Change.Namespace) -> Namespace:
+    return Namespace(
+        said.name,
+        said.streams if said.HasField("streams") else None,
+        said.queries if said.HasField("queries") else None,
     )
 
 

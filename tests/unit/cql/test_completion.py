@@ -12,7 +12,7 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "RESTART", "SEAL", "SELECT"]),
+        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "GRANT", "RESTART", "REVOKE", "SEAL", "SELECT", "SHOW"]),
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),

@@ -79,6 +79,7 @@ def test_every_reserved_word_is_listed() -> None:
     [
         source.MAX_SCRIPT,
         source.MAX_STATEMENT,
+        source.MAX_STATEMENTS,
         source.MAX_TOKENS,
         source.MAX_NESTING,
         expressions.MAX_DEPTH,

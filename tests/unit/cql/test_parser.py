@@ -161,7 +161,7 @@ SYNTAX_ERRORS = [
     ("SELECT @ FROM b", 8, "@", "an expression", ""),
     ("SELECT “a” FROM b", 8, "“", "an expression", "double"),
     ("SELECT\u00a0a FROM b", 7, "\u00a0", "", "unusual blank"),
-    ("CREATE VIEW v AS SELECT a FROM s", 8, "VIEW", "QUERY, STREAM or TABLE", "write CREATE QUERY name AS SELECT ..."),
+    ("CREATE VIEW v AS SELECT a FROM s", 8, "VIEW", "QUERY, ROLE, STREAM or TABLE", "write CREATE QUERY name AS SELECT ..."),
     ("CREATE STREAM s", 16, "", "'('", ""),
     ("CREATE STREAM s ()", 18, ")", "a name", ""),
     ("CREATE STREAM s (a)", 19, ")", "a name", ""),
@@ -175,7 +175,7 @@ SYNTAX_ERRORS = [
     ("ALTER STREAM s SET IDLE AFTER NONE", 31, "NONE", "a duration such as 10 SECONDS or DEFAULT", "DEFAULT takes the"),
     ("ALTER STREAM s SET LATENESS 5s IDLE AFTER 5s", 32, "IDLE", "','", "put a comma"),
     ("ALTER TABLE s SET LATENESS 5s", 7, "TABLE", "STREAM", "DROP the table and CREATE it again"),
-    ("DROP", 5, "", "QUERY, STREAM or TABLE", ""),
+    ("DROP", 5, "", "NAMESPACE, QUERY, ROLE, STREAM or TABLE", ""),
     ("DROP STREAM 'a'", 13, "'a'", "a name", ""),
     ("DROP STREAM a b", 15, "b", "the end of the statement", ""),
 ]  # fmt: skip

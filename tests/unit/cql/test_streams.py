@@ -133,7 +133,7 @@ REFUSED = [
     ("CREATE STREAM s (a BIGINT) RETAIN 5 «ROWS»", "does not fit here", "say the unit"),
     ("CREATE STREAM s (a BIGINT) RETAIN AT MOST 5 «HOURS»", "does not fit here", "say the unit: BYTES"),
     ('CREATE STREAM «"a b"» (a BIGINT)', "cannot be called 'a b'", ""),
-    ('CREATE STREAM «"a.b"» (a BIGINT)', "cannot be called 'a.b'", ""),
+    ('CREATE STREAM «"a.b.c"» (a BIGINT)', "cannot be called 'a.b.c'", ""),
     (f"CREATE STREAM «{'s' * 101}» (a BIGINT)", "cannot be called", ""),
     (f"CREATE STREAM s ({COLUMNS}, «x» BIGINT)", "at most 1,000 columns", ""),
 ]  # fmt: skip

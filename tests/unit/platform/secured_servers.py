@@ -69,14 +69,23 @@ def bearing(token: str) -> Credentials:
 
 
 @contextmanager
-def serving(kind: str, security: Security, hold: threading.Event | None = None) -> Iterator[Running]:
+def serving(
+    kind: str, security: Security, hold: threading.Event | None = None, *, hold_unary: bool = False
+) -> Iterator[Running]:
     """A server whose methods all answer with an empty message; streams send one and end, or wait for ``hold``."""
 
     def unary(answer: Any) -> Callable[..., Any]:
         async def respond(*_: Any) -> Any:
+            while hold_unary and hold is not None and not hold.is_set():
+                await asyncio.sleep(0.02)
             return answer
 
-        return respond if kind == "coroutines" else lambda *_: answer
+        def block(*_: Any) -> Any:
+            if hold_unary and hold is not None:
+                hold.wait(30)
+            return answer
+
+        return respond if kind == "coroutines" else block
 
     def stream(answer: Any) -> Callable[..., Any]:
         async def respond(*_: Any) -> AsyncIterator[Any]:

@@ -6,6 +6,8 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -17,10 +19,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from stairwise.cli.main import cli
 from stairwise.errors import ConfigError
 from stairwise.platform.channels import Credentials, channel
+from stairwise.platform.security.audit import Audit
 from stairwise.platform.security.scopes import METHODS as RULES
 from stairwise.platform.security.scopes import TokenScope
 from stairwise.platform.security.settings import Security
 from stairwise.platform.security.tokens import LOOK_EVERY, TokensFile, digest_of, new_token
+from stairwise.platform.security.turns import MOST_UNSCOPED
 from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import registry_pb2
 from tests.unit.platform.secured_servers import (
@@ -36,7 +40,9 @@ from tests.unit.platform.secured_servers import (
     write_tokens,
 )
 
-SUBSCRIBE, EXECUTE = (next(m for m in METHODS if m.name == name) for name in ("Subscribe", "Execute"))
+SUBSCRIBE, EXECUTE, DROP, LOOKUP = (
+    next(m for m in METHODS if m.name == name) for name in ("Subscribe", "Execute", "DropStream", "Lookup")
+)
 OK, UNAUTHENTICATED, DENIED = (
     grpc.StatusCode.OK,
     grpc.StatusCode.UNAUTHENTICATED,
@@ -100,7 +106,7 @@ def test_tls_is_spoken_with_those_who_trust_the_authority(kind: str, tmp_path: P
     trusting = Credentials(ca=CERTIFICATES / "ca.pem", token="ann")
     with serving(kind, Security(certificate=TLS.certificate, key=TLS.key, tokens=tokens)) as running:
         assert running.call(SUBSCRIBE, trusting) is OK
-        assert running.call(EXECUTE, trusting) is DENIED
+        assert running.call(DROP, trusting) is DENIED
         assert running.call(SUBSCRIBE, Credentials(ca=CERTIFICATES / "ca.pem")) is UNAUTHENTICATED
         stranger = Credentials(ca=CERTIFICATES / "stranger.pem", token="ann")
         assert running.call(SUBSCRIBE, stranger) is grpc.StatusCode.UNAVAILABLE
@@ -108,14 +114,24 @@ def test_tls_is_spoken_with_those_who_trust_the_authority(kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", BOTH_KINDS)
-def test_mutual_tls_lets_in_only_certificates_of_its_authority_and_knows_their_names(kind: str, tmp_path: Path) -> None:
-    ca, audit = CERTIFICATES / "ca.pem", tmp_path / "audit.jsonl"
+def test_a_certificate_has_the_scopes_of_the_file_and_without_one_none(kind: str, tmp_path: Path) -> None:
+    ca, audit, tokens = CERTIFICATES / "ca.pem", tmp_path / "audit.jsonl", tmp_path / "tokens.toml"
     security = Security(certificate=TLS.certificate, key=TLS.key, client_ca=ca, audit=audit)
     known = Credentials(ca=ca, certificate=CERTIFICATES / "client.pem", key=CERTIFICATES / "client.key")
     with serving(kind, security) as running:
-        assert running.call(EXECUTE, known) is OK
+        assert running.call(SUBSCRIBE, known) is DENIED
+        assert running.call(EXECUTE, known) is DENIED
         assert running.call(EXECUTE, Credentials(ca=ca)) is grpc.StatusCode.UNAVAILABLE
-    assert [json.loads(line)["principal"] for line in audit.read_text().splitlines()] == ["reports"]
+    assert {json.loads(line)["principal"] for line in audit.read_text().splitlines()} == {"reports"}
+    tokens.write_text(
+        '[[certificate]]\nname = "reports"\nprincipal = "dashboards"\nscopes = ["read"]\n' + entry("root", ["admin"])
+    )
+    with serving(kind, replace(security, tokens=tokens)) as running:
+        assert running.call(SUBSCRIBE, known) is OK
+        assert running.call(DROP, known) is DENIED
+        assert running.call(DROP, replace(known, token="root")) is OK
+        assert running.call(DROP, replace(known, token="a guess")) is UNAUTHENTICATED
+    assert json.loads(audit.read_text().splitlines()[-2])["principal"] == "dashboards"
 
 
 @pytest.mark.parametrize("kind", BOTH_KINDS)
@@ -172,25 +188,64 @@ def _retry(attempt):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("kind", BOTH_KINDS)
-def test_the_audit_log_says_who_defined_what_and_who_was_refused(kind: str, tmp_path: Path) -> None:
+def test_the_audit_log_says_who_was_refused_and_nobody_else_can_read_it(kind: str, tmp_path: Path) -> None:
     audit = tmp_path / "audit.jsonl"
+    audit.touch(0o644)
     tokens = write_tokens(tmp_path / "tokens.toml", ann=["define"], bob=["read"])
-    script = registry_pb2.ExecuteRequest(script="DROP QUERY q").SerializeToString()
     with serving(kind, Security(tokens=tokens, audit=audit)) as running:
-        running.call(EXECUTE, bearing("ann"), script)
-        running.call(EXECUTE, bearing("bob"), script)
-        running.call(EXECUTE, bearing("a guess"), script)
+        running.call(DROP, bearing("ann"))
+        running.call(DROP, bearing("bob"))
+        running.call(DROP, bearing("a guess"))
         running.call(SUBSCRIBE, bearing("bob"))
     entries = [json.loads(line) for line in audit.read_text().splitlines()]
     assert [(e["principal"], e["method"], e["outcome"]) for e in entries] == [
-        ("ann", "Execute", "done"),
-        ("bob", "Execute", "refused: PermissionDeniedError"),
-        ("unknown", "Execute", "refused: UnauthenticatedError"),
+        ("bob", "DropStream", "refused: PermissionDeniedError"),
+        ("unknown", "DropStream", "refused: UnauthenticatedError"),
     ]
-    assert entries[0]["what"] == {"script": "DROP QUERY q"}
     assert all(e["time"].endswith("+00:00") and e["peer"].startswith("ipv4:127.0.0.1") for e in entries)
     assert "a guess" not in audit.read_text()
     assert audit.stat().st_mode & 0o077 == 0
+
+
+def test_a_full_audit_log_makes_room_and_stays_private(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    audit = Audit(path, most_bytes=1_000)
+    for number in range(20):
+        audit.note("ann", "", "Execute", f"DROP QUERY q{number}")
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) > 2
+    assert all(file.stat().st_mode & 0o077 == 0 and file.stat().st_size <= 1_000 for file in kept)
+    assert json.loads(path.read_text().splitlines()[-1])["what"] == "DROP QUERY q19"
+
+
+@pytest.mark.parametrize("kind", BOTH_KINDS)
+def test_calls_of_one_principal_wait_for_each_other_and_the_next_is_refused(kind: str, tmp_path: Path) -> None:
+    tokens = write_tokens(tmp_path / "tokens.toml", ann=["read"], bob=["read"])
+    end = threading.Event()
+    with (
+        serving(kind, Security(tokens=tokens, max_calls=2, max_waiting=1), end, hold_unary=True) as running,
+        ThreadPoolExecutor(4) as threads,
+    ):
+        anns = [threads.submit(running.call, LOOKUP, bearing("ann")) for _ in range(4)]
+        done, _ = wait(anns, 30, FIRST_COMPLETED)
+        assert [call.result() for call in done] == [grpc.StatusCode.RESOURCE_EXHAUSTED]
+        end.set()
+        assert sorted(str(call.result()) for call in anns).count(str(OK)) == 3
+        assert running.call(LOOKUP, bearing("bob")) is OK
+
+
+def test_watches_and_reflection_of_one_host_are_bounded() -> None:
+    with serving("coroutines", Security()) as running, channel(running.address) as connection:
+        watch = health_pb2_grpc.HealthStub(connection).Watch
+        watches = [watch(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(MOST_UNSCOPED)]
+        for each in watches:
+            next(each)
+        with pytest.raises(grpc.RpcError) as refused:
+            next(watch(health_pb2.HealthCheckRequest(), timeout=60))
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert running.call(EXECUTE) is OK
+        for each in watches:
+            each.cancel()
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "example.org:7070"])
@@ -249,17 +304,17 @@ def test_the_tokens_file_is_read_again_when_it_has_changed(tmp_path: Path, caplo
     path, clock = tmp_path / "tokens.toml", Clock()
     tokens = TokensFile(write_tokens(path, ann=["read"]), clock)
 
-    def replace(text: str) -> None:
+    def rewrite(text: str) -> None:
         (tmp_path / "new").write_text(text)
         os.replace(tmp_path / "new", path)
         clock.now += LOOK_EVERY
 
-    replace(entry("bob", ["read", "define"]))
+    rewrite(entry("bob", ["read", "define"]))
     assert tokens.find("ann") is None
     bob = tokens.find("bob")
     assert bob is not None
     assert bob.scopes == {TokenScope.READ, TokenScope.DEFINE}
-    replace("[[token]]\nnonsense = 1")
+    rewrite("[[token]]\nnonsense = 1")
     assert tokens.find("bob") == bob
     assert "the tokens as they were before still hold" in caplog.text
 

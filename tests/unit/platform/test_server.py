@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from stairwise.platform.security.settings import OFF, Security
 from stairwise.platform.server import THREADS, Server
 from stairwise.platform.server_thread import ServerThread
 from stairwise.v1 import registry_pb2, registry_pb2_grpc
+from tests.unit.platform.secured_servers import write_tokens
 
 NAME = "test.Failing"
 
@@ -188,16 +188,18 @@ def test_methods_that_block_do_not_hold_up_health() -> None:
             call.result(timeout=30)
 
 
-def test_a_caller_that_does_not_wait_is_in_the_audit_log_with_what_became_of_the_call(tmp_path: Path) -> None:
-    audit = tmp_path / "audit.jsonl"
-    with registry(Security(audit=audit)) as (servicer, channel):
-        call = registry_pb2_grpc.RegistryStub(channel).Execute.future(registry_pb2.ExecuteRequest(), timeout=0.5)
+def test_a_script_counts_until_its_end_also_when_its_caller_does_not_wait(tmp_path: Path) -> None:
+    tokens = write_tokens(tmp_path / "tokens.toml", ann=["define"])
+    with registry(Security(tokens=tokens, max_calls=1, max_waiting=0)) as (servicer, channel):
+        execute = registry_pb2_grpc.RegistryStub(channel).Execute
+        ann = (("authorization", "Bearer ann"),)
+        call = execute.future(registry_pb2.ExecuteRequest(), timeout=0.5, metadata=ann)
         assert servicer.called.acquire(timeout=30)
         assert call.exception(timeout=30).code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        with pytest.raises(grpc.RpcError) as refused:
+            execute(registry_pb2.ExecuteRequest(), timeout=30, metadata=ann)
+        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
         servicer.may_end.set()
-        while not (lines := audit.read_text().splitlines()):
-            threading.Event().wait(0.01)
-    assert [json.loads(line)["outcome"] for line in lines] == ["done"]
 
 
 def test_a_server_on_its_own_thread_raises_where_it_was_made_and_stops_twice() -> None:

@@ -1,7 +1,9 @@
-"""The audit log: who defined what, when, and how it ended. One JSON object a line.
+"""The audit log: who changed what, who was refused what, when. One JSON object a line.
 
-Every call that defines something leaves one entry, and so does every one that was refused, whatever it asked for. An
-entry goes to the service's log under ``stairwise.audit``, and to a file of its own where one is set.
+The registry notes every statement that changed something, and every script that was refused, whatever method brought
+it; servers note every call that was refused before or beside that. An entry goes to the service's log under
+``stairwise.audit``, and to a file of its own where one is set. Nobody but the file's owner can read it, and it is
+renamed to ``<file>.1`` when it is full, as are the older ones up to ``<file>.9``.
 """
 
 from __future__ import annotations
@@ -10,12 +12,10 @@ import datetime
 import json
 import logging
 import os
-import threading
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
-
-from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import Message
 
 from stairwise.errors import ConfigError, StairwiseError
 from stairwise.platform import telemetry
@@ -24,31 +24,31 @@ log = logging.getLogger("stairwise.audit")
 
 LONGEST = 10_000
 """How many characters of a statement are kept."""
+MOST_BYTES = 64 << 20
+KEPT = 9
+"""How large a file becomes, and how many full ones are kept."""
 
 
 class Audit:
     """Writes entries; any thread may."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._lock = threading.Lock()
-        self._file: int | None = None
+    def __init__(self, path: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self._file: _PrivateFile | None = None
         if path is not None:
             try:
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                self._file = _PrivateFile(path, maxBytes=most_bytes, backupCount=KEPT, encoding="utf-8")
             except OSError as error:
                 raise ConfigError(f"the audit log {path} cannot be written: {error.strerror}") from error
 
     def note(
-        self, principal: str, peer: str, method: str, request: Message | None = None, error: BaseException | None = None
+        self, principal: str, peer: str, method: str, what: object = None, error: BaseException | None = None
     ) -> None:
-        """One call: ``request`` None where it was refused before anybody looked at it."""
+        """One entry: ``what`` is the statement as it was executed; None: the call was refused before one was read."""
         entry: dict[str, Any] = {
             "principal": principal,
             "peer": peer,
             "method": method.rpartition("/")[2],
-            "what": _shortened(MessageToDict(request, preserving_proto_field_name=True))
-            if request is not None
-            else None,
+            "what": what[:LONGEST] + "…" if isinstance(what, str) and len(what) > LONGEST else what,
             "outcome": "done" if error is None else outcome(error),
         }
         if error is not None:
@@ -56,15 +56,18 @@ class Audit:
         log.info("audit", extra=telemetry.fields(**entry))
         if self._file is not None:
             when = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-            line = json.dumps({"time": when, **entry}, ensure_ascii=False) + "\n"
-            with self._lock:
-                os.write(self._file, line.encode())
+            line = json.dumps({"time": when, **entry}, ensure_ascii=False)
+            self._file.handle(logging.makeLogRecord({"msg": line}))
+
+
+class _PrivateFile(RotatingFileHandler):
+    def _open(self) -> TextIOWrapper:
+        """For the owner alone, also where the file was there before."""
+        opened = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.fchmod(opened, 0o600)
+        return os.fdopen(opened, "a", encoding=self.encoding)
 
 
 def outcome(error: BaseException) -> str:
     """How a call ended, in a word: refused, or failed through a fault of ours."""
     return f"refused: {type(error).__name__}" if isinstance(error, StairwiseError) else "failed"
-
-
-def _shortened(said: dict[str, Any]) -> dict[str, Any]:
-    return {k: v[:LONGEST] + "…" if isinstance(v, str) and len(v) > LONGEST else v for k, v in said.items()}

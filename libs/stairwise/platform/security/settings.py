@@ -33,6 +33,8 @@ class Security:
     max_request_bytes: int = 8 << 20
     max_streams: int = 1_000
     max_queries: int = 10_000
+    max_calls: int = 8
+    max_waiting: int = 100
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Security:
@@ -52,6 +54,10 @@ class Security:
             ),
             max_queries=variables.integer(
                 environ, "STAIRWISE_MAX_QUERIES", cls.max_queries, lowest=1, highest=10_000_000
+            ),
+            max_calls=variables.integer(environ, "STAIRWISE_MAX_CALLS", cls.max_calls, lowest=1, highest=10_000),
+            max_waiting=variables.integer(
+                environ, "STAIRWISE_MAX_WAITING", cls.max_waiting, lowest=0, highest=1_000_000
             ),
         )
         if (security.certificate is None) != (security.key is None):

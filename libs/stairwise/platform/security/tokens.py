@@ -1,4 +1,4 @@
-"""The tokens file: whose token it is and what it allows, by its hash.
+"""The tokens file: whose token it is and what it allows, by its hash; and whom a client's certificate names.
 
 ```toml
 [[token]]
@@ -6,6 +6,11 @@ principal = "dashboards"
 sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 scopes = ["read"]
 expires = 2027-01-01T00:00:00Z      # optional, as are max_streams and max_queries
+
+[[certificate]]                     # of mutual TLS: a client that sends no token is known by its certificate
+name = "reports"                    # the certificate's common name
+principal = "dashboards"
+scopes = ["read"]
 ```
 
 Tokens are random numbers of 256 bits (`stairwise token` makes them), so a plain hash gives nothing away. The file is
@@ -34,6 +39,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY = 1.0
 """How often the file is looked at, in seconds."""
+LONGEST_NAME = 200
 PREFIX = "sw_"
 """By which people and scanners know a token when they see one."""
 
@@ -51,12 +57,22 @@ class Principal:
     def is_limited(self) -> bool:
         return TokenScope.ADMIN not in self.scopes
 
+    @property
+    def is_service(self) -> bool:
+        """Is it one of the system's own services?"""
+        return TokenScope.SERVICE in self.scopes
+
 
 @dataclass(frozen=True)
 class _Entry:
-    digest: bytes
+    key: bytes | str
+    """The hash of a token, or the common name in a certificate."""
     principal: Principal
     expires: datetime.datetime | None
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires is not None and self.expires <= datetime.datetime.now(datetime.UTC)
 
 
 def new_token() -> str:
@@ -87,11 +103,14 @@ class TokensFile:
         digest = hashlib.sha256(token.encode()).digest()
         found: _Entry | None = None
         for entry in self._current():
-            if hmac.compare_digest(entry.digest, digest):
+            if isinstance(entry.key, bytes) and hmac.compare_digest(entry.key, digest):
                 found = entry
-        if found is None or (found.expires is not None and found.expires <= datetime.datetime.now(datetime.UTC)):
-            return None
-        return found.principal
+        return None if found is None or found.is_expired else found.principal
+
+    def find_certificate(self, name: str) -> Principal | None:
+        """Whose certificate it is; None if the file does not name it, or no longer."""
+        found = next((entry for entry in self._current() if entry.key == name), None)
+        return None if found is None or found.is_expired else found.principal
 
     def _current(self) -> tuple[_Entry, ...]:
         with self._lock:
@@ -126,28 +145,39 @@ def read(path: Path) -> tuple[_Entry, ...]:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"the tokens file {path} cannot be read: {error}") from error
-    unknown = sorted(set(said) - {"token"})
-    if unknown or not isinstance(said.get("token", []), list):
-        raise ConfigError(f"the tokens file {path} holds {unknown or 'token'}", hint="it is a list of [[token]] tables")
-    entries = tuple(_entry(path, number, each) for number, each in enumerate(said.get("token", []), 1))
-    if len({entry.digest for entry in entries}) < len(entries):
+    unknown = sorted(set(said) - {"token", "certificate"})
+    if unknown or not all(isinstance(tables, list) for tables in said.values()):
         raise ConfigError(
-            f"the tokens file {path} has one sha256 twice", hint="make a token for each by `stairwise token`"
+            f"the tokens file {path} holds {unknown or 'a table that is no list'}",
+            hint="it is a list of [[token]] and [[certificate]] tables",
+        )
+    entries = tuple(
+        _entry(path, kind, number, each)
+        for kind in ("token", "certificate")
+        for number, each in enumerate(said.get(kind, []), 1)
+    )
+    if len({entry.key for entry in entries}) < len(entries):
+        raise ConfigError(
+            f"the tokens file {path} has one sha256, or one name, twice",
+            hint="make a token for each by `stairwise token`",
         )
     return entries
 
 
-def _entry(path: Path, number: int, said: Any) -> _Entry:
+def _entry(path: Path, kind: str, number: int, said: Any) -> _Entry:
     def refuse(what: str, hint: str) -> ConfigError:
-        return ConfigError(f"token {number} of {path}: {what}", hint=hint)
+        return ConfigError(f"{kind} {number} of {path}: {what}", hint=hint)
 
-    known = {"principal", "sha256", "scopes", "expires", "max_streams", "max_queries"}
+    own = "sha256" if kind == "token" else "name"
+    known = {"principal", own, "scopes", "expires", "max_streams", "max_queries"}
     if not isinstance(said, dict) or set(said) - known:
-        raise refuse("it has something that a token has not", f"a token has {', '.join(sorted(known))}")
-    name, digest, scopes, expires = (said.get(field) for field in ("principal", "sha256", "scopes", "expires"))
-    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= 200:
+        raise refuse(f"it has something that a {kind} has not", f"a {kind} has {', '.join(sorted(known))}")
+    name, key, scopes, expires = (said.get(field) for field in ("principal", own, "scopes", "expires"))
+    if not _is_name(name):
         raise refuse("principal is missing, or no name", 'such as principal = "dashboards"')
-    if not isinstance(digest, str) or len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef"):
+    if kind == "certificate" and not _is_name(key):
+        raise refuse("name is missing, or no name", "it is the common name (CN) of the certificate's subject")
+    if kind == "token" and (not isinstance(key, str) or len(key) != 64 or set(key.lower()) - set("0123456789abcdef")):
         raise refuse("sha256 is missing, or not 64 hexadecimal digits", "`stairwise token` prints it")
     if not isinstance(scopes, list) or any(scope not in list(TokenScope) for scope in scopes):
         raise refuse("scopes is missing, or has an unknown one", f"it is a list of {', '.join(TokenScope)}")
@@ -156,5 +186,9 @@ def _entry(path: Path, number: int, said: Any) -> _Entry:
     limits = [said.get(field) for field in ("max_streams", "max_queries")]
     if any(limit is not None and (type(limit) is not int or limit < 0) for limit in limits):
         raise refuse("max_streams or max_queries is not a number from 0 on", "leave it out for the server's setting")
-    principal = Principal(name, frozenset(map(TokenScope, scopes)), *limits)
-    return _Entry(bytes.fromhex(digest), principal, expires)
+    principal = Principal(str(name), frozenset(map(TokenScope, scopes)), *limits)
+    return _Entry(bytes.fromhex(str(key)) if kind == "token" else str(key), principal, expires)
+
+
+def _is_name(said: object) -> bool:
+    return isinstance(said, str) and said.isprintable() and 0 < len(said) <= LONGEST_NAME
