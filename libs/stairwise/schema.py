@@ -83,6 +83,11 @@ ALTERABLE = ("lateness", "idle_after", "retain_time", "retain_bytes")
 TIME_COLUMN = "_time"
 """Where a row's event time stands when the stream declares no field for it (then it is Kafka's append time)."""
 
+DIFF_COLUMN = "_diff"
+"""Where a change's +1 or −1 stands in a batch or a frame of results, beside its time in ``_time``."""
+UNTIL_COLUMN = "_until"
+"""Behind these: until when its row stays, where that is known."""
+
 
 @dataclass(frozen=True)
 class Stream:

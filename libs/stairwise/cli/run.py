@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from stairwise.local.rejects import Rejects
 
 FORMATS = ("table", "jsonl", "csv", "parquet")
+STDIN = "-"
 
 
 def _data(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, list[str]]:
@@ -99,6 +102,7 @@ def run(
     queries = list(catalogue.queries.values())
     if not data and (explained or not queries):
         return
+    _refuse_overwriting([script, *(file for files in data.values() for file in files)], [output, late, dlq])
     with ExitStack() as stack:
         sink = _output(stack, queries, format_, output)
         rejects = Rejects(_file(stack, late), _file(stack, dlq))
@@ -147,7 +151,7 @@ def _run_on_spark(
 
 def _read(script: str) -> str:
     try:
-        return sys.stdin.read() if script == "-" else Path(script).read_text(encoding="utf-8")
+        return sys.stdin.read() if script == STDIN else Path(script).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{script} is not a text in UTF-8: {error}") from error
 
@@ -190,9 +194,43 @@ def _file(stack: ExitStack, path: str | None) -> BinaryIO | None:
     if path is None:
         return None
     try:
-        return stack.enter_context(Path(path).open("wb"))
+        return stack.enter_context(_replaced(Path(path)))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its place when everything went well: an error leaves what was there before.
+
+    A pipe or a device is written to as it is.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        if path.exists():
+            shutil.copymode(path, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _refuse_overwriting(read: Sequence[str], written: Sequence[str | None]) -> None:
+    """No file is written that is read, and none twice."""
+    known = {Path(name).resolve(): "an input" for name in read if name != STDIN}
+    for name in written:
+        if name is None or (Path(name).exists() and not Path(name).is_file()):
+            continue
+        path = Path(name).resolve()
+        if path in known:
+            raise ConfigError(f"{name} is {known[path]} of this run and cannot be written", hint="name another file")
+        known[path] = "another output"
 
 
 def _on_terminal(output: str | None) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.reports.emission import Emission
-from stairwise.schema import TIME_COLUMN, Column, Instant
+from stairwise.schema import DIFF_COLUMN, TIME_COLUMN, UNTIL_COLUMN, Column, Instant
 from stairwise.state.pages import concat, empty, from_page
 from stairwise.v1 import results_pb2 as pb
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
 Cell = bool | int | float | str | None
 Row = dict[str, Cell]
-
-DIFF_COLUMN = "_diff"
-"""Where a change's +1 or −1 stands in a batch or a frame, beside its time in ``_time``."""
-UNTIL_COLUMN = "_until"
-"""Behind these: until when its row stays, where that is known."""
 
 
 class Change(NamedTuple):

@@ -17,7 +17,7 @@ from stairwise.cql.window_clauses import resolve_window
 from stairwise.errors import nearest
 from stairwise.expressions.conditions import all_of
 from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Const, Expr, Field, Output
-from stairwise.schema import Stream
+from stairwise.schema import DIFF_COLUMN, TIME_COLUMN, UNTIL_COLUMN, Stream
 from stairwise.windows.spec import LandmarkWindow, MultiWindow, RelationWindow, TimeWindow, Window
 
 MAX_INPUTS = 8
@@ -26,6 +26,13 @@ MAX_OUTPUTS = 1_000
 
 LEVEL = "level"
 """The column that a multi-granular window adds in front."""
+
+RESERVED_OUTPUTS = {
+    TIME_COLUMN: "the time of the report",
+    DIFF_COLUMN: "the +1 or -1 of a change",
+    UNTIL_COLUMN: "the time from which a row is gone",
+}
+"""What clients put beside the columns of a query."""
 
 _OUTER = {"left", "right", "full", "outer", "cross", "natural"}
 
@@ -180,6 +187,12 @@ class _SelectResolver:
         seen = {LEVEL} if levels else set()
         named = []
         for name, expr, span in outputs:
+            if name in RESERVED_OUTPUTS:
+                raise self._source.error(
+                    span,
+                    f"a column of a result cannot be called {name!r}: {RESERVED_OUTPUTS[name]} stands under that name",
+                    hint=f"give it another name with AS, as {name.lstrip('_')}",
+                )
             if name in seen:
                 raise self._source.error(
                     span,
@@ -258,6 +271,14 @@ class _SelectResolver:
             )
         if any(aggregate.function == "APPROX_FREQUENT" for aggregate in select.aggregates):
             self._check_sub_windows(select)
+        has_steps = isinstance(select.inputs[0].window, MultiWindow)
+        if any(aggregate.function == "RECURRING" for aggregate in select.aggregates) and not has_steps:
+            raise self._source.error(
+                sources[0].stream.span,
+                "RECURRING looks for what comes back at every level, and this window has none",
+                expected="[RANGES 1 DAY, 1 HOUR SLIDES 1 HOUR, 1 MINUTE], two levels or more",
+                hint="TOP(x, k) and FREQUENT(x, theta) tell what is frequent in any window",
+            )
         for clause, input_ in zip(sources, select.inputs, strict=True):
             if clause.window is None:
                 continue

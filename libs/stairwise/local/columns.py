@@ -18,7 +18,7 @@ from stairwise.local.chunks import Chunk, Rejected
 from stairwise.schema import Column, Instant, Stream
 from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import expected, must_be_there
-from stairwise.streams.times import in_milliseconds, latest_in_files
+from stairwise.streams.times import beyond_all_years, in_milliseconds, latest_in_files
 
 SHOWN = 40
 
@@ -83,6 +83,8 @@ def assembled(
         reasons.setdefault(row, (code, stream.time_column, text))
     schema = pa.schema([pa.field(f.name, f.type) for f in stream.arrow_schema])
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    for row, name, text in beyond_all_years(stream, rows):
+        reasons.setdefault(row, (Code.OUT_OF_RANGE, name, text))
     rejected = [
         Rejected(int(numbers[row]), *reasons[row], msgspec.json.encode(raw(row)).decode()) for row in sorted(reasons)
     ]

@@ -23,9 +23,9 @@ from stairwise.local.chunks import Chunk, Clock, Rejected
 from stairwise.local.columns import Converted, assembled, check_columns
 from stairwise.schema import Column, Stream, Type
 from stairwise.streams.reason_codes import Code
+from stairwise.streams.times import floored
 
 BLOCK = 4 * 2**20
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _INTEGER = re.compile(r"-?[0-9]+")
 _DIGITS = re.compile(rb"-?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
@@ -172,7 +172,7 @@ def _timestamp(text: str) -> int:
     time = msgspec.convert(text, datetime.datetime)
     if time.tzinfo is None:
         raise ValueError(text)
-    return (time - _EPOCH) // datetime.timedelta(milliseconds=1)
+    return floored(time, text)
 
 
 _CONVERSIONS: dict[Type, Callable[[str], Any]] = {

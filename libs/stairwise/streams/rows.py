@@ -21,8 +21,8 @@ What a message may hold:
 Of the time column, integers count what the stream says, milliseconds if it says nothing (see ``times``).
 
 A missing field is NULL. Fields that the stream does not declare are skipped unread, or make the row bad if the
-stream says REJECT UNKNOWN FIELDS. A declared field that comes twice makes it bad: which one was meant? The row's own
-time must lie in the years 1 to 9999.
+stream says REJECT UNKNOWN FIELDS. A declared field that comes twice makes it bad: which one was meant? Every
+instant must lie in the years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ from stairwise.schema import Column, Instant, Stream, Type
 from stairwise.streams.duplicates import DuplicateFinder
 from stairwise.streams.objects import FIELDS, ObjectField, object_reader
 from stairwise.streams.reason_codes import Code
-from stairwise.streams.times import LATEST, in_milliseconds
-
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
+from stairwise.streams.times import LATEST, beyond_all_years, floored, in_milliseconds
 
 _BIGINT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _DOUBLE = float | Literal["NaN", "Infinity", "-Infinity"]
@@ -58,6 +55,7 @@ _JSON_TYPES: dict[Type, Any] = {
 }
 _VALUES = {type_: msgspec.json.Decoder(json_type) for type_, json_type in _JSON_TYPES.items()}
 _INTEGER = re.compile(rb"-?[0-9]+")
+_FINER_INSTANT = re.compile(rb'\.[0-9]{7,}(?:[Zz]|[+-][0-9:]+)"')
 _EXPECTED = {
     Type.BIGINT: "an integer",
     Type.DOUBLE: 'a number, "NaN", "Infinity" or "-Infinity"',
@@ -161,7 +159,7 @@ class RowDecoder:
         is_number: np.ndarray | None = None
         for values, column in zip(self._reader.values, self._stream.columns, strict=True):
             found = values(structs)
-            array, is_plain = _column(column, found)
+            array, is_plain = _column(column, found, lambda: raw() if _FINER_INSTANT.search(text) else None)
             columns.append(array)
             if column.name == self._stream.timestamp_by and not is_plain:
                 is_number = np.fromiter((type(value) is int for value in found), bool, len(found))
@@ -256,10 +254,11 @@ def _kept(count: int, bad: list[int]) -> np.ndarray:
     return np.flatnonzero(keep)
 
 
-def _column(column: Column, values: list[Any]) -> tuple[pa.Array, bool]:
+def _column(column: Column, values: list[Any], finer: Callable[[], Sequence[bytes] | None]) -> tuple[pa.Array, bool]:
     """The values of a column in its Arrow type, and whether all were plain.
 
-    Rare spellings are only looked for where Arrow refuses.
+    Rare spellings are only looked for where Arrow refuses. ``finer`` gives the messages if some may hold an instant
+    with digits beyond microseconds.
     """
     try:
         return pa.array(values, column.type.arrow), True
@@ -268,18 +267,20 @@ def _column(column: Column, values: list[Any]) -> tuple[pa.Array, bool]:
             return pa.array([float(v) if isinstance(v, str) else v for v in values], pa.float64()), False
         if column.type is not Type.TIMESTAMP:
             raise
-        times = [_milliseconds(v) if isinstance(v, datetime.datetime) else v for v in values]
+        messages = finer()
+        times = [
+            floored(v, None if messages is None else msgspec.json.decode(messages[at])[column.name])
+            if isinstance(v, datetime.datetime)
+            else v
+            for at, v in enumerate(values)
+        ]
         return pa.array(times, pa.int64()), False
-
-
-def _milliseconds(time: datetime.datetime) -> Instant:
-    return (time - _EPOCH) // _MILLISECOND
 
 
 def within_time(
     stream: Stream, decoded: Decoded, is_number: np.ndarray | None = None, latest: Instant = LATEST
 ) -> Decoded:
-    """The rows with their times in milliseconds; those whose time cannot be are moved to the bad ones.
+    """The rows with their times in milliseconds; those with an instant that cannot be are moved to the bad ones.
 
     ``is_number`` and ``latest`` are as ``in_milliseconds`` has them.
     """
@@ -289,10 +290,11 @@ def within_time(
     if time is not came:
         at = rows.schema.get_field_index(stream.time_column)
         rows = rows.set_column(at, rows.schema.field(at), pa.array(time))
-    if not wrong:
+    reasons = {at: (code, stream.time_column, text) for at, (code, text) in wrong.items()}
+    for at, name, text in beyond_all_years(stream, rows):
+        reasons.setdefault(at, (Code.OUT_OF_RANGE, name, text))
+    if not reasons:
         return Decoded(rows, decoded.index, decoded.bad)
-    bad = decoded.bad + [
-        BadRow(int(decoded.index[at]), code, stream.time_column, text) for at, (code, text) in wrong.items()
-    ]
-    kept = _kept(len(time), list(wrong))
+    bad = decoded.bad + [BadRow(int(decoded.index[at]), *reason) for at, reason in reasons.items()]
+    kept = _kept(len(time), list(reasons))
     return Decoded(rows.take(pa.array(kept)), decoded.index[kept], sorted(bad, key=lambda b: b.index))

@@ -17,11 +17,14 @@ Every row is judged by itself, so it does not matter how rows are cut into batch
 from __future__ import annotations
 
 import datetime
+import re
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from stairwise.schema import Instant, Stream, Unit, quoted
+from stairwise.schema import Instant, Stream, Type, Unit, quoted
 from stairwise.streams.reason_codes import Code
 
 EARLIEST: Instant = -62_135_596_800_000
@@ -37,6 +40,8 @@ Wrong = dict[int, tuple[Code, str]]
 
 _OF_ARROW = {"s": Unit.SECONDS, "ms": Unit.MILLISECONDS, "us": Unit.MICROSECONDS, "ns": Unit.NANOSECONDS}
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND, _MICROSECOND = datetime.timedelta(milliseconds=1), datetime.timedelta(microseconds=1)
+_FINER = re.compile(r"\.([0-9]{6})[0-9]")
 
 
 def in_milliseconds(
@@ -76,6 +81,31 @@ def of_arrow(values: pa.Array) -> pa.Array:
         return counts
     numbers = counts.fill_null(0).to_numpy(zero_copy_only=False)
     return pa.array(_converted(numbers, unit), mask=counts.is_null().to_numpy(zero_copy_only=False))
+
+
+def floored(time: datetime.datetime, text: str | None = None) -> Instant:
+    """An instant in milliseconds. ``text`` is what it was read from, if that may have digits beyond microseconds:
+    the reader rounds those, and an instant must not move up by them.
+    """
+    finer = _FINER.search(text) if text is not None else None
+    if finer is not None and int(finer[1]) != time.microsecond:
+        time -= _MICROSECOND
+    return (time - _EPOCH) // _MILLISECOND
+
+
+def beyond_all_years(stream: Stream, rows: pa.RecordBatch) -> Iterator[tuple[int, str, str]]:
+    """Rows with an instant outside the years 1 to 9999 beside their own time: row, column and reason."""
+    for column in stream.columns:
+        if column.type is not Type.TIMESTAMP or column.name == stream.timestamp_by:
+            continue
+        values = rows.column(column.name)
+        bounds = pc.min_max(values)
+        if not bounds["min"].is_valid or (bounds["min"].as_py() >= EARLIEST and bounds["max"].as_py() <= LATEST):
+            continue
+        wrong = pc.or_(pc.less(values, EARLIEST), pc.greater(values, LATEST)).fill_null(False)
+        for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)).tolist():
+            shown = values[row].as_py()
+            yield row, column.name, f"field {column.name!r}: {shown} milliseconds lies outside the years 1 to 9999"
 
 
 def _converted(numbers: np.ndarray, unit: Unit) -> np.ndarray:

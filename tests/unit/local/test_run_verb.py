@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import subprocess
@@ -99,6 +100,32 @@ def test_late_and_bad_rows_go_to_their_files(stairwise: Program, files: tuple[st
 def test_the_name_of_the_output_says_its_format(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:
     stairwise("run", files[0], "--data", f"s={files[1]}", "-o", str(tmp_path / "out.csv"))
     assert (tmp_path / "out.csv").read_text().splitlines()[0] == "query,time,diff,k,n,tens"
+
+
+@pytest.mark.parametrize("broken", ["script", "data", "cut"])
+def test_an_error_leaves_the_output_as_it_was(
+    stairwise: Program, files: tuple[str, str], tmp_path: Path, broken: str
+) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("before")
+    data = {"script": files[1], "data": str(tmp_path / "none.jsonl"), "cut": str(tmp_path / "cut.jsonl.gz")}[broken]
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(ROWS.encode())[:-9])
+    if broken == "script":
+        Path(files[0]).write_text(SCRIPT + "SELECT nothing FROM s;")
+    done = stairwise("run", files[0], "--data", f"s={data}", "-o", str(out))
+    assert done.code != 0
+    assert out.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.jsonl.gz", "out.jsonl", "s.jsonl", "script.cql"]
+
+
+@pytest.mark.parametrize("option", ["-o", "--late", "--dlq"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_input_is_never_written(stairwise: Program, files: tuple[str, str], option: str, place: int) -> None:
+    before = Path(files[place]).read_text()
+    done = stairwise("run", files[0], "--data", f"s={files[1]}", option, files[place])
+    assert done.code == 1
+    assert "is an input of this run" in done.stderr
+    assert Path(files[place]).read_text() == before
 
 
 def test_a_stream_in_two_files_is_read_in_order(stairwise: Program, files: tuple[str, str], tmp_path: Path) -> None:

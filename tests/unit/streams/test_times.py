@@ -187,3 +187,45 @@ def test_files_count_the_unit_ask_for_it_and_refuse_sentinels(tmp_path: Path, na
     assert read(replace(STREAM, unit=Unit.SECONDS, future=year)) == ([now, now + 1000], [Code.FUTURE])
     assert read(replace(STREAM, unit=Unit.SECONDS)) == ([now, sentinel * 1000, now + 1000], [])
     assert read(STREAM)[1][0] is Code.UNIT
+
+
+TWO = replace(STREAM, columns=(*STREAM.columns, Column("due", Type.TIMESTAMP)))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "rows.parquet"])
+def test_instants_with_nanoseconds_are_floored_in_every_kind_of_file(tmp_path: Path, name: str) -> None:
+    texts = ["2026-01-31T12:00:00.999999999Z", "2026-01-31T12:00:00.9990004Z", "1969-12-31T23:59:59.9999999Z"]
+    counts = pa.array([1_769_860_800_999_999_999, 1_769_860_800_999_000_400, -100], pa.timestamp("ns"))
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"ts": counts, "n": range(3), "due": counts}), sink)
+    content = {
+        "rows.jsonl": "".join(json.dumps({"ts": t, "n": n, "due": t}) + "\n" for n, t in enumerate(texts)).encode(),
+        "rows.csv": ("ts,n,due\n" + "".join(f"{t},{n},{t}\n" for n, t in enumerate(texts))).encode(),
+        "rows.parquet": sink.getvalue(),
+    }[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    (chunk,) = FileSource(TWO, str(path)).chunks()
+    expected = [1_769_860_800_999, 1_769_860_800_999, -1]
+    assert chunk.rows.column("ts").to_pylist() == expected
+    assert chunk.rows.column("due").to_pylist() == expected
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "rows.parquet"])
+def test_any_instant_of_a_row_lies_in_the_years_1_to_9999(tmp_path: Path, name: str) -> None:
+    due = [LATEST, LATEST + 1, None, EARLIEST - 1, EARLIEST]
+    times = [NOW * 1000 + n for n in range(len(due))]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"ts": times, "n": range(len(due)), "due": pa.array(due, pa.int64())}), sink)
+    rows = list(enumerate(zip(times, due, strict=True)))
+    content = {
+        "rows.jsonl": "".join(json.dumps({"ts": t, "n": n, "due": d}) + "\n" for n, (t, d) in rows).encode(),
+        "rows.csv": ("ts,n,due\n" + "".join(f"{t},{n},{'' if d is None else d}\n" for n, (t, d) in rows)).encode(),
+        "rows.parquet": sink.getvalue(),
+    }[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    (chunk,) = FileSource(TWO, str(path)).chunks()
+    assert chunk.rows.column("n").to_pylist() == [0, 2, 4]
+    assert [(bad.code, bad.field) for bad in chunk.rejected] == [(Code.OUT_OF_RANGE, "due")] * 2
+    assert "years 1 to 9999" in chunk.rejected[0].message
