@@ -1,7 +1,7 @@
 """What changes cost in the running system: result bytes, and CPU beside the local engine.
 
-A shard of operators takes messages of 4,096 rows as ingest writes them, is asked for its reports after each, and writes
-them as messages of the results topic. Both engines take turns, each run is a new one, and medians of CPU time count.
+A shard of operators takes messages of 4,096 rows as ingest writes them, and is asked for its reports after each. Result
+bytes are those of its messages on the topic. Both engines take turns, each run is a new one, and medians count.
 
 ``make bench-changes`` measures everything and refreshes docs/benchmarks.md; ``python -m bench.changes NAME ...``
 measures some parts only and prints what they give.

@@ -79,8 +79,9 @@ def written(plans: PlanLog, messages: Rows, chance: random.Random, store: Store)
         for together in runs(taken):
             for _, parcel in parcels_of(together, plans, 1):
                 shard.take(Parcel.decode(parcel.encode()), plans)
-        yield list(shard.advance(plans))
+        made = list(shard.advance(plans))
         shard.flush()
+        yield made
 
 
 # ── what ingest writes ──────────────────────────────────────────────────────────────────────────────────────────

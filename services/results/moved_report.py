@@ -10,6 +10,7 @@ those that leave are found among what stands after the report before.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,9 @@ from stairwise.reports.contract import Position, Report
 from stairwise.reports.standing_answer import KeptAnswer, standing_of, tells_ends, without_last
 from stairwise.schema import DAWN
 from stairwise.wire.reports import Mark, decode_report
+
+LARGE = 64 << 10
+"""A report of so many bytes is taken in by a thread, so that the loop goes on meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,15 @@ class MovedReport(Released):
         found = await self.feed.last_before((self.keyframe[0], self.keyframe[1] + 1))
         return found is not None and found.end >= self.keyframe
 
+    def after(self, standing: KeptAnswer | None, query: Query) -> KeptAnswer | None:
+        """What stands after it, by what stood before, if that is known or said here."""
+        if standing is not None:
+            standing.take(self.position[0], self.moves)
+        elif self.said.before is not None:
+            standing = stood_before(query, self)
+            standing.take(self.position[0], self.said.rows)  # of a run, at its first time: nothing moves behind it
+        return standing
+
     async def standing(self, query: Query) -> KeptAnswer:
         """What stands after it."""
         assert self.feed is not None
@@ -68,18 +81,17 @@ class MovedReport(Released):
             each = moved(released, self.feed)
             if not isinstance(each, MovedReport):
                 standing = None  # one that was too large
-            elif standing is not None:
-                standing.take(each.position[0], each.moves)
-            elif each.said.before is not None:
-                standing = stood_before(query, each)
-                standing.take(each.position[0], each.said.rows)
+            elif each.size < LARGE:
+                standing = each.after(standing, query)
+            else:
+                standing = await asyncio.to_thread(each.after, standing, query)
             if released.end >= self.position:
                 break
         if standing is None:
             raise GoneError(
                 f"what the report of query {query.name!r} at time {self.position[0]} changes is no longer retained, or "
                 "was too large to be published",
-                hint="subscribe from latest: that begins with the next report that can be put together",
+                hint="subscribe from a later time; STAIRWISE_REPORT_BYTES of operators allows larger reports",
             )
         return standing
 

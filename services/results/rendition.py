@@ -47,7 +47,8 @@ KEPT_STANDING = 2
 HUGE_IN_ALL = 1 << 30
 """How many bytes the answers of this size may have together, those that are being sent at a time."""
 LARGE = 64 << 10
-"""A report of so many bytes is expanded in a thread, so that the loop goes on meanwhile."""
+MANY = 1_000
+"""A report of so many bytes, or a whole answer of more rows, is expanded in a thread: the loop goes on meanwhile."""
 _UPDATE, _TOKEN = b"\x12", b"\x2a"
 
 
@@ -160,7 +161,8 @@ class Rendition:
 
     async def _run(self, released: Released, base: Released | None, start: Cursor) -> tuple[Sending, ...] | _Huge:
         stood = await self._stood(released, base, start) if isinstance(released, MovedReport) else None
-        if released.size < LARGE:
+        is_whole = stood is not None and (start.snapshot or base is None)
+        if released.size < LARGE and not (is_whole and len(stood or ()) > MANY):
             return self._render(released, base, start, stood)
         return await asyncio.to_thread(self._render, released, base, start, stood)
 

@@ -23,6 +23,7 @@ from stairwise.wire import topics
 from stairwise.wire.plans import PlanReader
 from stairwise.wire.reports import ReportHeaders
 from tests.e2e.conftest import System, wait_for
+from tests.oracle import run as oracle_lines
 
 pytestmark = [pytest.mark.jvm, pytest.mark.long]
 
@@ -38,10 +39,17 @@ class Flow:
 
     def __init__(self, system: System, name: str) -> None:
         self.system, self.name, self._second = system, name, 0
+        self._stream = f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, qty BIGINT) TIMESTAMP BY ts PARTITIONS 2"
+        recent = f"SELECT ts, qty FROM {name} [RANGE 30 SECONDS SLIDE 10 SECONDS]"
+        self._changes = {
+            f"{name}_recent": f"{recent} EMIT CHANGES",
+            f"{name}_beyond": f"{recent} EXCEPT SELECT ts, qty FROM {name} [ROWS 30 SLIDE 10 SECONDS] EMIT CHANGES",
+        }
         system.sql(
-            f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, qty BIGINT) TIMESTAMP BY ts PARTITIONS 2;"
+            f"{self._stream};"
             f"CREATE QUERY {name}_q AS SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS];"
             f"CREATE QUERY {name}_by_key AS SELECT SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS] GROUP BY k"
+            + "".join(f"; CREATE QUERY {query} AS {select}" for query, select in self._changes.items())
         )
 
     def step(self, *options: str) -> None:
@@ -63,6 +71,11 @@ class Flow:
             for t, n, _ in counts
             for q in (1, 2)
         ]
+
+        rows = [{"ts": START + s * 1000, "k": "", "qty": q} for s in range(self._second) for q in (1, 2)]
+        for query in self._changes:
+            script = f"{self._stream}; CREATE QUERY {query} AS {self._changes[query]}"
+            assert self.system.lines(query) == oracle_lines(script, {self.name: rows})
 
     def assert_in_files(self) -> None:
         """Pages lay in files, and those of long ago are gone, whoever was killed when they were written."""

@@ -6,5 +6,5 @@ moments      when a query is evaluated                      cells       rows by 
 answers      HAVING, projection, DISTINCT                   multisets   differences of bags
 expansion    a query's reports to its lines: EMIT, order    emission    these lines      lines    as JSON
 packing      published answers in few bytes
-standing_answer, query_reports   whole answers, kept up to date by changes; a query's own reports from its expansion
+standing_answer, query_reports   what stands, kept up to date by what moves; a query's own reports, and keyframes
 """
