@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from typing import Any
 
 from services.operators import metrics, pipeline
+from services.operators.batch_age import BatchAge, Verdict
 from services.operators.committed_position import CommittedPosition
 from services.operators.work_mark import count_deaths
 from stairwise.platform import process, telemetry
@@ -37,12 +39,17 @@ def _evaluate(settings: Settings, stopping: threading.Event, server: ServerThrea
     metrics.watch(progress, spark.sparkContext._jvm, pipeline.checkpoint(settings))
     position = CommittedPosition(settings.brokers)
     server.ready()
-    measured = time.monotonic()
+    measured, age = time.monotonic(), BatchAge(settings.batch_limit_ms / 1000)
     while not stopping.wait(0.2):
         if time.monotonic() - measured >= MEASURE_EVERY:
             measured = time.monotonic()
             progress.take(query._jsq.recentProgress())
             position.say(progress.taken)
+            verdict = age.look(progress.done, is_active=query.status["isTriggerActive"], now=measured)
+            server.tell("", is_well=verdict is Verdict.WELL)
+            if verdict is Verdict.STUCK:
+                log.error("a micro-batch has been running for %.0f s: operators ends, to be started again", age.age)
+                os._exit(1)  # an orderly end would wait for it
         if not query.isActive:
             _mourn(settings, str(query.exception()))
             raise SystemExit(1)

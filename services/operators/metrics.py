@@ -52,6 +52,11 @@ class StreamingProgress:
                 _phases.add(milliseconds / 1000, {"phase": phase})
 
     @property
+    def done(self) -> int:
+        """The last micro-batch that has ended; -1 where none has."""
+        return self._seen
+
+    @property
     def taken(self) -> dict[str, Mapping[str, int]]:
         """The offsets behind the last micro-batch, by topic and partition."""
         ends = (_offsets(source.get("endOffset")) for source in self._last.get("sources", []))

@@ -21,6 +21,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_SHARDS | into how many shards a signature with a common key is split | 1 |
 | STAIRWISE_BATCH_MESSAGES | how many messages of ``s.*`` a micro-batch of operators takes at the most | 400 |
 | STAIRWISE_TRIGGER_MS | how long after a micro-batch has started the next one starts that is not full | 1200 |
+| STAIRWISE_BATCH_LIMIT_MS | operators ends, to be started again, where a micro-batch takes longer | 600000 |
 | STAIRWISE_QUERY_BYTES | about how much memory queries that share an operator may take on a shard | 2147483648 |
 | STAIRWISE_REPORT_BYTES | the largest report of a shard that operators publishes | 536870912 |
 | STAIRWISE_PIECE_BYTES | how much of a report one message of ``results`` holds at the most | 4194304 |
@@ -121,6 +122,7 @@ class Settings:
     shards: int = 1
     batch_messages: int = 400
     trigger_ms: int = 1200
+    batch_limit_ms: int = 600_000
     report_bytes: int = 512 << 20
     query_bytes: int = 2 << 30
     piece_bytes: int = 4 << 20
@@ -167,6 +169,9 @@ class Settings:
                 environ, "STAIRWISE_BATCH_MESSAGES", cls.batch_messages, lowest=1, highest=1_000_000
             ),
             trigger_ms=variables.integer(environ, "STAIRWISE_TRIGGER_MS", cls.trigger_ms, lowest=1, highest=60_000),
+            batch_limit_ms=variables.integer(
+                environ, "STAIRWISE_BATCH_LIMIT_MS", cls.batch_limit_ms, lowest=1000, highest=86_400_000
+            ),
             query_bytes=variables.integer(
                 environ, "STAIRWISE_QUERY_BYTES", cls.query_bytes, lowest=1 << 20, highest=1 << 50
             ),

@@ -34,6 +34,8 @@ class Health:
 
     healthy: bool
     reason: str = ""
+    answered: bool = True
+    """A part that says no lives; one that says nothing may hang."""
 
 
 def probe(check: Check, timeout: float) -> Health:
@@ -70,9 +72,9 @@ def _probe_grpc(address: str, credentials: Credentials, timeout: float) -> Healt
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.UNAVAILABLE:
                 why = f" by TLS: {error.details()}" if credentials.ca is not None else ""
-                return Health(False, f"nothing answers on {address}{why}")
+                return Health(False, f"nothing answers on {address}{why}", answered=False)
             if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-                return Health(False, f"no answer within {timeout:g} s")
+                return Health(False, f"no answer within {timeout:g} s", answered=False)
             return Health(False, f"{error.code().name}: {error.details()}")
     if answer.status == health_pb2.HealthCheckResponse.SERVING:
         return Health(True)
@@ -83,7 +85,7 @@ def _probe_kafka(address: str, timeout: float) -> Health:
     try:  # a refused connection is known at once; librdkafka would go on trying until the timeout
         socket.create_connection(host_and_port(address), timeout=timeout).close()
     except OSError:
-        return Health(False, f"nothing answers on {address}")
+        return Health(False, f"nothing answers on {address}", answered=False)
     try:
         admin_client(address).list_topics(timeout=timeout)
     except KafkaException as error:

@@ -30,6 +30,12 @@ from stairwise.system.system_part import Check, SystemPart
 
 PROBE_EVERY = 0.2
 PROBE_TIMEOUT = 2.0
+LOOK_EVERY = 3.0
+"""How often a part is asked for its health that was healthy, in seconds."""
+LOOK_TIMEOUT = 3.0
+SILENCES = 3
+"""A part that so many times in a row has not answered, for about 10 seconds, hangs. Counted and not timed: a supervisor
+that was itself stopped for a while has asked nobody meanwhile."""
 LINES_OF_LOG = 8
 
 logger = logging.getLogger("stairwise.system")
@@ -77,6 +83,7 @@ class Supervised:
         self._in = surroundings
         self._answer: Future[Health] | None = None
         self._why_killed = ""
+        self._silences = 0
         self._begun = 0.0
         self._due: float | None = None
 
@@ -107,8 +114,8 @@ class Supervised:
         self._due = None
         if self.state.phase == "restarting":
             self.start()
-        elif self.state.phase == "starting":
-            self._ask()
+        elif self.state.phase in ("starting", "healthy"):
+            self._ask(PROBE_TIMEOUT if self.state.phase == "starting" else LOOK_TIMEOUT)
         elif self.state.phase == "stopping":
             self.kill(f"has not ended {self.part.grace:.0f} s after SIGTERM")
 
@@ -136,24 +143,36 @@ class Supervised:
         self._due = None
         self._become(replace(self.state, phase="failed", reason=reason))
 
-    def _ask(self) -> None:
-        self._answer = self._in.probes.submit(self._in.probe, self.part.check, PROBE_TIMEOUT)
+    def _ask(self, timeout: float) -> None:
+        self._answer = self._in.probes.submit(self._in.probe, self.part.check, timeout)
         self._answer.add_done_callback(lambda _: self._in.loop.wake())
 
     def _take_answer(self, now: float) -> None:
         assert self._answer is not None
         answer, self._answer = self._answer.result(), None
         lived = now - self._begun
-        if answer.healthy:
+        if self.state.phase == "healthy":
+            self._look_after(answer, now)
+        elif answer.healthy:
             # The end of a trouble is told as loudly as its beginning.
             level, again = (logging.WARNING, " again") if self.state.restarts else (logging.INFO, "")
             logger.log(level, "%s is healthy%s after %.1f s", self.part.name, again, lived)
+            self._silences = 0
+            self._due = now + LOOK_EVERY if self.part.can_hang else None
             self._become(replace(self.state, phase="healthy"))
         elif lived > self.part.patience:
             self.was_too_slow = True
             self.kill(f"was not healthy after {self.part.patience:.0f} s ({answer.reason})")
         else:
             self._due = now + PROBE_EVERY
+
+    def _look_after(self, answer: Health, now: float) -> None:
+        """A part that was healthy has answered, or has not: one that hangs is killed, and so started again."""
+        self._silences = 0 if answer.answered else self._silences + 1
+        if self._silences >= SILENCES:
+            self.kill(f"hangs: it has not answered {SILENCES} times in a row ({answer.reason})")
+        else:
+            self._due = now + (PROBE_EVERY if self._silences else LOOK_EVERY)
 
     def _ended(self) -> None:
         """The process has ended: collect it, say why, and plan the next start."""

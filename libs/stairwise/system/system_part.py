@@ -46,6 +46,11 @@ class SystemPart:
     def address(self) -> str:
         return self.check.address
 
+    @property
+    def can_hang(self) -> bool:
+        """Is it to be killed where it answers nothing? Services lose nothing by that; a broker is better waited for."""
+        return self.check.protocol == "grpc"
+
 
 def stop_waves(parts: Iterable[SystemPart]) -> list[list[SystemPart]]:
     """The parts in the order of stopping: each wave holds what nothing still running was started after."""

@@ -19,7 +19,7 @@ from stairwise.system.system_part import Check, SystemPart
 
 DEADLINE = 90.0
 
-READY = "open(sys.argv[1], 'w').close()"
+READY = "open(sys.argv[1], 'w').write(str(os.getpid()))"
 WAIT = "signal.pause()"
 
 
@@ -34,8 +34,13 @@ def fake_part(directory: Path, name: str, *statements: str, **changes: object) -
 
 def file_is_there(check: Check, timeout: float) -> Health:
     """A probe that asks for the file."""
-    there = Path(check.address).exists()
-    return Health(there, "" if there else "its file is not there")
+    ready = Path(check.address)
+    if not ready.exists():
+        return Health(False, "its file is not there")
+    process = Path("/proc") / (ready.read_text() or "self") / "stat"
+    if process.exists() and process.read_text().rpartition(")")[2].split()[0] == "T":
+        return Health(False, "it is stopped", answered=False)
+    return Health(True)
 
 
 def empty_state(**changes: object) -> SystemState:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stairwise.system import state
+from stairwise.system import supervised as supervised_parts
 from stairwise.system.processes import Identity
 from stairwise.system.supervised import Backoff, describe_exit
 from stairwise.system.system_part import Check, SystemPart, stop_waves
@@ -74,6 +75,19 @@ def test_a_part_that_is_killed_is_started_again_and_the_log_says_why(
     assert "last words" in caplog.text
     assert "one is healthy again" in caplog.text
     assert (tmp_path / "logs" / "one.log.1").exists()
+
+
+def test_a_part_that_hangs_is_killed_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervised_parts, "LOOK_EVERY", 0.05)
+    with supervised(tmp_path, fake_part(tmp_path, "one", READY, WAIT)) as system:
+        before = part_of(system.until_running(), "one").process
+        assert before is not None
+        before.signal(signal.SIGSTOP)
+        hung = system.until(lambda s: part_of(s, "one").phase == "restarting")
+        assert part_of(hung, "one").reason == "hangs: it has not answered 3 times in a row (it is stopped)"
+        again = system.until(lambda s: part_of(s, "one").restarts == 1 and part_of(s, "one").phase == "healthy")
+        assert part_of(again, "one").process != before
+        assert not before.is_alive()
 
 
 def test_a_part_that_needs_some_attempts_gets_them(tmp_path: Path) -> None:

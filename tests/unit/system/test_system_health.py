@@ -58,7 +58,7 @@ def test_a_server_behind_tls_is_asked_as_the_environment_says(monkeypatch: pytes
 def test_an_address_where_nobody_listens_is_unhealthy(protocol: str) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     check = Check(protocol, address)  # type: ignore[arg-type]
-    assert probe(check, 10.0) == Health(False, f"nothing answers on {address}")
+    assert probe(check, 10.0) == Health(False, f"nothing answers on {address}", answered=False)
 
 
 def test_a_broker_that_speaks_another_protocol_is_unhealthy(
