@@ -35,13 +35,13 @@ from services.lookups.peers import Peers
 from services.lookups.remote_watermarks import RemoteWatermarks
 from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError, StairwiseError
-from stairwise.expressions.views import int64_view
+from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.answer import put_in_order, put_together
 from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
 from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import unmade
+from stairwise.lookups.partition_parts import check_together, unmade
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
@@ -190,8 +190,11 @@ class Coordinator:
     async def _answer(self, asked: KeyedLookup, at: Instant, *, are_tidy: bool) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window
         ask = StepRequest(PARTS, lookup.stream, lookup, at, spread=partitions_of_a_key(lookup, are_tidy=are_tidy))
+        check_together(lookup, ask.spread)
         if isinstance(window, RowsWindow):
-            ask = replace(ask, counts=await self._counts(ask, window.rows))
+            times = await self._times(ask)
+            counts = among_the_last(times, window.rows + lookup.lag)
+            ask = replace(ask, counts=counts, skips=among_the_last(times, lookup.lag))
         if asked.keys is not None:
             each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
             return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
@@ -206,12 +209,12 @@ class Coordinator:
             return put_together(lookup, at, parts)
         return await self._runner.call(lambda: put_together(lookup, at, parts), rows)
 
-    async def _counts(self, ask: StepRequest, rows: int) -> dict[int, int]:
+    async def _times(self, ask: StepRequest) -> dict[int, Ints]:
+        """Of each partition, the times of the last rows that a window by rows may hold."""
         owners = self._owners.of(ask.stream)
         told = await self._ask(replace(ask, step=TIMES), owners)
         numbers = chain.from_iterable(owners.values())
-        times = (int64_view(batch.column(0)) for batch in _parts(told))
-        return among_the_last(dict(zip(numbers, times, strict=True)), rows)
+        return dict(zip(numbers, (int64_view(batch.column(0)) for batch in _parts(told)), strict=True))
 
     async def _ask(self, ask: StepRequest, owners: Mapping[str, Sequence[int]] | None = None) -> list[StepAnswer]:
         """One step, asked of all owners of the stream's partitions."""
