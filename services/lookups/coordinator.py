@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -35,13 +35,13 @@ from services.lookups.peers import Peers
 from services.lookups.remote_watermarks import RemoteWatermarks
 from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError, StairwiseError
-from stairwise.expressions.views import int64_view
+from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.answer import put_in_order, put_together
 from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
 from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import unmade
+from stairwise.lookups.partition_parts import check_together, unmade
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
@@ -55,8 +55,24 @@ HERE = ""
 """Stands for this worker among the owners."""
 
 
+@dataclass(frozen=True)
+class When:
+    """At which instant lookups are answered: where the watermark is, and not before a time; or exactly at one."""
+
+    at_least: Instant | None = None
+    exactly: Instant | None = None
+
+    @property
+    def earliest(self) -> Instant | None:
+        """The time that the watermark must have reached."""
+        return self.at_least if self.exactly is None else self.exactly
+
+
+NOW = When()
+
+
 class TooLateError(StairwiseError):
-    """AT LEAST asked for a time that the watermark did not reach before the deadline."""
+    """A lookup asked for a time that the watermark did not reach before the deadline."""
 
     def __init__(self, wanted: Instant, reached: Instant) -> None:
         said = "no row yet" if reached == DAWN else str(reached)
@@ -97,32 +113,31 @@ class Coordinator:
         self._remote = RemoteWatermarks(holdings)
 
     async def answers(
-        self, asked: Sequence[KeyedLookup], at_least: Instant | None, patience: float
+        self, asked: Sequence[KeyedLookup], when: When, patience: float
     ) -> tuple[Instant, list[pa.RecordBatch]]:
         """The answers of lookups, all at one instant, and that instant.
 
-        ``patience`` is how many seconds it may take for the watermark to reach ``at_least``.
+        ``patience`` is how many seconds it may take for the watermark to get there.
         """
-        at_once = self._at_once(asked) if at_least is None else None
+        at_once = self._at_once(asked) if when == NOW else None
         if at_once is not None:
             return at_once
         streams = {one.lookup.stream.name: one.lookup.stream for one in asked}
         try:
-            at, tidy = await self._instant(streams.values(), at_least, time.monotonic() + patience)
+            at, tidy = await self._instant(streams.values(), when, time.monotonic() + patience)
             return at, [await self._answer(one, at, are_tidy=one.lookup.stream.name in tidy) for one in asked]
         except NotReadyError:
-            alone = await self._alone(asked, at_least)
+            alone = await self._alone(asked, when)
             if alone is None:
                 raise
             return alone
 
-    async def _alone(
-        self, asked: Sequence[KeyedLookup], at_least: Instant | None
-    ) -> tuple[Instant, list[pa.RecordBatch]] | None:
+    async def _alone(self, asked: Sequence[KeyedLookup], when: When) -> tuple[Instant, list[pa.RecordBatch]] | None:
         """The same without others, where none of what is asked can be with them; as late as they were heard of."""
         at = self._remote.instant(asked)
-        if at is None or (at_least is not None and at < at_least):
+        if at is None or (when.earliest is not None and at < when.earliest):
             return None
+        at = at if when.exactly is None else when.exactly
         answers: list[pa.RecordBatch] = []
         for one in asked:
             histories = self._remote.here(one.lookup.stream)
@@ -162,21 +177,24 @@ class Coordinator:
         return at, answers
 
     async def _instant(
-        self, streams: Collection[Stream], at_least: Instant | None, deadline: float
+        self, streams: Collection[Stream], when: When, deadline: float
     ) -> tuple[Instant, frozenset[str]]:
         """T, and the streams whose rows up to T are all where PARTITION BY sends them."""
         while True:
             told = {stream.name: await self._watermarks(stream) for stream in streams}
             flat = list(chain.from_iterable(told.values()))
             watermark = min(one.watermark for one in flat)
+            tidy = frozenset(name for name, each in told.items() if all(one.tidy for one in each))
+            if when.exactly is not None and watermark >= when.exactly:
+                return when.exactly, tidy
             if watermark == DUSK:  # all are sealed: time has ended with the last row
                 watermark = max(one.newest for one in flat)
-            if watermark == DAWN and at_least is None:
+            if watermark == DAWN and when == NOW:
                 raise NotReadyError(_without_time(streams))
-            if at_least is None or watermark >= at_least:
-                return watermark, frozenset(name for name, each in told.items() if all(one.tidy for one in each))
+            if when.earliest is None or watermark >= when.earliest:
+                return watermark, tidy
             if time.monotonic() + POLL >= deadline:
-                raise TooLateError(at_least, watermark)
+                raise TooLateError(when.earliest, watermark)
             await asyncio.sleep(POLL)
 
     async def _watermarks(self, stream: Stream) -> list[StepAnswer]:
@@ -190,8 +208,11 @@ class Coordinator:
     async def _answer(self, asked: KeyedLookup, at: Instant, *, are_tidy: bool) -> pa.RecordBatch:
         lookup, window = asked.lookup, asked.lookup.window
         ask = StepRequest(PARTS, lookup.stream, lookup, at, spread=partitions_of_a_key(lookup, are_tidy=are_tidy))
+        check_together(lookup, ask.spread)
         if isinstance(window, RowsWindow):
-            ask = replace(ask, counts=await self._counts(ask, window.rows))
+            times = await self._times(ask)
+            counts = among_the_last(times, window.rows + lookup.lag)
+            ask = replace(ask, counts=counts, skips=among_the_last(times, lookup.lag))
         if asked.keys is not None:
             each = replace(ask, step=ALIGNED, keys=asked.keys, ranges=asked.ranges)
             return put_in_order(lookup, at, asked.keys, [rows.columns for rows in _parts(await self._ask(each))])
@@ -206,12 +227,12 @@ class Coordinator:
             return put_together(lookup, at, parts)
         return await self._runner.call(lambda: put_together(lookup, at, parts), rows)
 
-    async def _counts(self, ask: StepRequest, rows: int) -> dict[int, int]:
+    async def _times(self, ask: StepRequest) -> dict[int, Ints]:
+        """Of each partition, the times of the last rows that a window by rows may hold."""
         owners = self._owners.of(ask.stream)
         told = await self._ask(replace(ask, step=TIMES), owners)
         numbers = chain.from_iterable(owners.values())
-        times = (int64_view(batch.column(0)) for batch in _parts(told))
-        return among_the_last(dict(zip(numbers, times, strict=True)), rows)
+        return dict(zip(numbers, (int64_view(batch.column(0)) for batch in _parts(told)), strict=True))
 
     async def _ask(self, ask: StepRequest, owners: Mapping[str, Sequence[int]] | None = None) -> list[StepAnswer]:
         """One step, asked of all owners of the stream's partitions."""

@@ -139,8 +139,9 @@ class Holdings:
         return known
 
     def hear(self, stream: Stream, at: Instant) -> None:
-        """A lookup was asked at this instant."""
-        self._heard[topics.sequenced(stream)] = at
+        """A lookup was asked at this instant; one may be asked about the past, and the stream has come further."""
+        topic = topics.sequenced(stream)
+        self._heard[topic] = max(at, self._heard.get(topic, at))
 
     def _reached(self, topic: str, partitions: int) -> Instant:
         """How far a stream has come, as far as is known here: of partitions elsewhere, by what was asked last."""

@@ -16,6 +16,7 @@ from services.lookups.holdings import Holdings, Partition
 from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError
 from stairwise.expressions.views import Ints
+from stairwise.lookups.extent import Extent
 from stairwise.lookups.last_rows import extent_at
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.partition_parts import Held, aligned, asked_part, candidates, part, unmade
@@ -58,6 +59,8 @@ class StepRequest:
     keys: pa.RecordBatch | None = None
     ranges: Ints | None = None
     counts: Mapping[int, int] = field(default_factory=dict)
+    skips: Mapping[int, int] = field(default_factory=dict)
+    """By partition, how many of its last rows reach back to the rear of a window by rows; how many LAG leaves out."""
     spread: int = 1
     """Over how many partitions the rows of a key may be spread."""
 
@@ -72,6 +75,7 @@ class StepRequest:
             keys=b"" if self.keys is None else to_plain_page(self.keys),
             ranges_ms=[] if self.ranges is None else self.ranges.tolist(),
             counts=self.counts,
+            skips=self.skips,
             spread=self.spread,
         )
 
@@ -111,12 +115,16 @@ async def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdin
         if partition.history.watermark < ask.at:  # it moved here since T was fixed
             raise NotReadyError(f"partition {partition.number} of {ask.stream.name} has not reached the lookup's time")
     if ask.step == TIMES:
-        count = ask.lookup.window.rows if isinstance(ask.lookup.window, RowsWindow) else 0
+        count = ask.lookup.window.rows + ask.lookup.lag if isinstance(ask.lookup.window, RowsWindow) else 0
         times = [pa.array(partition.history.last_times(ask.at, count)) for partition in held]
         return StepAnswer(rows=[pa.RecordBatch.from_arrays([column], names=[TIME]) for column in times])
-    extents = [extent_at(ask.lookup, ask.at, p.history, ask.counts.get(p.number, 0)) for p in held]
-    pairs = [(partition.history, extent) for partition, extent in zip(held, extents, strict=True)]
+    pairs = [(p.history, _extent(ask, ask.lookup, p)) for p in held]
     return StepAnswer(rows=await _rows(ask, ask.lookup, pairs, runner))
+
+
+def _extent(ask: StepRequest, lookup: Lookup, partition: Partition) -> Extent:
+    number = partition.number
+    return extent_at(lookup, ask.at, partition.history, ask.counts.get(number, 0), ask.skips.get(number, 0))
 
 
 async def scanned(
@@ -152,6 +160,8 @@ async def _rows(
     if ask.step == CANDIDATES:
         return [candidates(history, lookup, extent, ask.spread) for history, extent in held]
     if ask.step == PARTS:
+        if lookup.needs_index:
+            await made(held, lookup, runner)
         together = asked_part(held, lookup)
         if together is not None:
             return [together]
@@ -173,5 +183,6 @@ def step_from_proto(request: pb.PartRequest, stream: Stream, lookup: Lookup | No
         from_page(request.keys) if request.keys else None,
         np.array(request.ranges_ms, np.int64) if request.ranges_ms else None,
         dict(request.counts),
+        dict(request.skips),
         request.spread or stream.partitions,
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from services.lookups import metrics
-from services.lookups.coordinator import Coordinator, Owners
+from services.lookups.coordinator import Coordinator, Owners, When
 from services.lookups.holdings import Holdings
 from services.lookups.lookup_steps import WATERMARK, KeyedLookup, answer_step, step_from_proto
 from services.lookups.peers import Peers
@@ -28,7 +28,7 @@ from stairwise.wire.authority import Rights
 SERVICE = lookups_pb2.DESCRIPTOR.services_by_name["Lookups"].full_name
 
 PATIENCE = 30.0
-"""How long AT LEAST waits where the call has no deadline, in seconds."""
+"""How long a lookup waits for its time where the call has no deadline, in seconds."""
 SPARE = 0.1
 """What of a call's deadline is left for the answer, in seconds."""
 
@@ -49,8 +49,7 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
         lookup = self._statements.readable(request.select, self._rights())
         metrics.lookups.add(1, {"stream": lookup.stream.name})
         self._owners.elsewhere = self._worker.owners
-        at_least = request.at_least_ms if request.HasField("at_least_ms") else None
-        at, (rows,) = await self._coordinator.answers([KeyedLookup(lookup)], at_least, _patience(context))
+        at, (rows,) = await self._coordinator.answers([KeyedLookup(lookup)], _when(request), _patience(context))
         if lookup.explain:
             held = [p.history for key, p in self._holdings if key[0] == topics.sequenced(lookup.stream)]
             return lookups_pb2.LookupResponse(watermark_ms=at, explanation=explained(lookup, at, held))
@@ -66,8 +65,7 @@ class LookupsServicer(lookups_pb2_grpc.LookupsServicer):
             count = 1 if one.keys is None else one.keys.num_rows
             metrics.lookups.add(count, {"stream": one.lookup.stream.name})
         self._owners.elsewhere = self._worker.owners
-        at_least = request.at_least_ms if request.HasField("at_least_ms") else None
-        at, answers = await self._coordinator.answers(asked, at_least, _patience(context))
+        at, answers = await self._coordinator.answers(asked, _when(request), _patience(context))
         return lookups_pb2.LookupManyResponse(watermark_ms=at, rows=[to_plain_page(rows) for rows in answers])
 
     async def Part(
@@ -161,6 +159,14 @@ def _keys(page: bytes, types: list[pa.DataType]) -> pa.RecordBatch:
             hint=f"GROUP BY has {', '.join(map(str, types))}",
         )
     return keys
+
+
+def _when(request: lookups_pb2.LookupRequest | lookups_pb2.LookupManyRequest) -> When:
+    at_least = request.at_least_ms if request.HasField("at_least_ms") else None
+    exactly = request.at_ms if request.HasField("at_ms") else None
+    if at_least is not None and exactly is not None:
+        raise StairwiseError("a lookup is answered at a time, or at least at one", hint="give one of the two")
+    return When(at_least, exactly)
 
 
 def _patience(context: grpc.aio.ServicerContext) -> float:

@@ -80,14 +80,15 @@ def read_window(clause: ast.WindowClause | None, stream: Stream) -> Window:
             return _sliding(length(clause.range), _slide(options.get("SLIDE"), stream), options)
         case ast.LandmarkClause():
             return _landmark(clause, stream)
-        case ast.RowsClause(rows=rows, slide=slide):
+        case ast.RowsClause(rows=rows, slide=slide, lag=lag):
             every = 1 if slide is None else int(slide.value.text) if isinstance(slide.value, ast.Number) else None
             grids = () if every or slide is None else ((_slide(slide.value, stream), 0),)
-            return Window(lambda past, *_: past[-int(rows.text) :], grids, every)
-        case ast.PartitionClause(keys=keys, rows=rows, slide=slide):
+            behind = _count(lag)
+            return Window(lambda past, *_: past[: len(past) - behind][-int(rows.text) :], grids, every)
+        case ast.PartitionClause(keys=keys, rows=rows, slide=slide, lag=lag):
             by, n = stream.places(key.text for key in keys), int(rows.text)
             grid = (_slide(None if slide is None else slide.value, stream), 0)
-            return Window(lambda past, *_: last_of_each(past, by, n), (grid,))
+            return Window(lambda past, *_: last_of_each(past, by, n, _count(lag)), (grid,))
         case ast.MultiClause():
             return _levels(clause, stream)
 
@@ -130,14 +131,18 @@ def _levels(clause: ast.MultiClause, stream: Stream) -> Window:
     )
 
 
-def last_of_each(past: Rows, places: Sequence[int], count: int) -> list[OracleRow]:
-    """The last rows of each partition, by the values at some places."""
+def _count(lag: ast.Option | None) -> int:
+    return 0 if lag is None else int(lag.value.text)  # type: ignore[union-attr]
+
+
+def last_of_each(past: Rows, places: Sequence[int], count: int, behind: int = 0) -> list[OracleRow]:
+    """The last rows of each partition, by the values at some places, behind its newest."""
     seen: dict[object, int] = {}
     kept = []
     for row in reversed(past):
         partition = canonical_row(row.values[place] for place in places)
         seen[partition] = seen.get(partition, 0) + 1
-        if seen[partition] <= count:
+        if behind < seen[partition] <= behind + count:
             kept.append(row)
     return kept[::-1]
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.errors import StairwiseError
+from stairwise.cql.script import Catalogue
+from stairwise.errors import StairwiseError, StatementError
 from stairwise.lookups.answer import put_in_order
 from stairwise.lookups.gather import held_at, look_up, look_up_each
 from stairwise.lookups.homes import homes
@@ -49,7 +50,10 @@ WINDOWS = [
     "[FROM 5 UNTIL 20]",
     "[UNTIL 12]",
     "[ROWS 5]",
+    "[ROWS 4 LAG 3]",
 ]
+OF_EACH = ["[PARTITION BY k ROWS 2]", "[PARTITION BY k ROWS 3 LAG 1]"]
+"""Told where the rows of a key are in one partition."""
 WHERES = ["", "WHERE n > 0", "WHERE k = 'a'", "WHERE k IN ('a', 'c') AND x > 0"]
 HAVINGS = [
     "",
@@ -135,12 +139,12 @@ def as_dicts(rows: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 @st.composite
-def statements(draw: st.DrawFn) -> str:
+def statements(draw: st.DrawFn, windows: list[str] = WINDOWS) -> str:
     select, group = draw(st.sampled_from(SELECTS)), " GROUP BY k"
     having = draw(st.sampled_from(HAVINGS))
     if draw(st.booleans()) and not having:
         select, group = select.removeprefix("k, "), ""
-    window = draw(st.sampled_from(WINDOWS))
+    window = draw(st.sampled_from(windows))
     return f"SELECT {select} FROM s {window} {draw(st.sampled_from(WHERES))}{group} {having}"
 
 
@@ -154,6 +158,26 @@ def test_an_answer_is_the_oracles_at_its_watermark(history: History, data: st.Da
         expected = [held.expected(lookup.text, at) for lookup in lookups]
         for lookup, rows in zip(lookups * 2, expected * 2, strict=True):  # the second time from an index, if it can
             assert as_dicts(look_up(lookup, at, held.histories)) == rows, lookup.text
+
+
+@given(history=histories(), data=st.data())
+def test_the_last_rows_of_each_key_are_the_oracles(history: History, data: st.DataObject) -> None:
+    keep = data.draw(st.sampled_from([20, 2**60]))
+    held = Held(history, Retain(keep, 2**60))
+    lookup = held.read(data.draw(statements(OF_EACH)))
+    for partition, rows in history.batches:
+        held.take(partition, rows)
+        at = held.watermark
+        if history.partitions > 1 and not history.is_tidy:
+            with pytest.raises(StairwiseError, match="in several partitions"):
+                look_up(lookup, at, held.histories)
+            continue
+        try:
+            found = as_dicts(look_up(lookup, at, held.histories))
+        except OutOfReachError:
+            assert any(kept.horizon > DAWN for kept in held.histories.values())
+            continue
+        assert found == held.expected(lookup.text, at), lookup.text
 
 
 def test_a_filter_counts_what_every_partition_has_also_when_one_makes_its_structure_halfway() -> None:
@@ -261,3 +285,8 @@ def test_memory_is_bounded_by_bytes_too() -> None:
 def test_what_a_lookup_cannot_say_gets_a_clear_error(text: str, message: str) -> None:
     with pytest.raises(StairwiseError, match=message):
         read_lookup(text, {"s": STREAM})
+
+
+def test_a_registered_query_has_no_lag_of_rows() -> None:
+    with pytest.raises(StatementError, match="only a lookup has a LAG of rows"):
+        Catalogue().execute(f"{AT_EVERY_INSTANT}; SELECT COUNT(*) FROM s [ROWS 10 LAG 5];")

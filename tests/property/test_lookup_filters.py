@@ -17,7 +17,7 @@ from stairwise.lookups.statement import read_lookup
 from stairwise.schema import Column, Stream, Type
 from stairwise.structures import extreme_filter, kept_levels
 from stairwise.structures.count_filter import CountFilter
-from stairwise.structures.extreme_filter import ExtremeFilter
+from stairwise.structures.extreme_filter import ExtremeFilter, _Leaf
 from stairwise.structures.index_levels import IndexLevel, level_for
 from stairwise.structures.sorted_runs import SortedRuns
 from stairwise.structures.substreams import Substreams
@@ -195,3 +195,23 @@ def test_the_filter_by_extremes_is_exact_in_any_window(history: object, data: st
                 assert index.lookup(rear, front, bound).tolist() == sorted(expected)
     finally:
         extreme_filter.LEAF = usual
+
+
+def test_rows_behind_the_front_cost_the_filter_by_extremes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = ExtremeFilter()
+    chance = np.random.default_rng(1)
+    times, key, value = np.arange(100_000), chance.integers(0, 50, 100_000), chance.integers(0, 1000, 100_000)
+    index.update(key, times, value)
+    looked_through = 0
+    above = _Leaf.above
+
+    def counted(leaf: _Leaf, rear: int, front: int, bound: int) -> np.ndarray:
+        nonlocal looked_through
+        looked_through += 1
+        return above(leaf, rear, front, bound)
+
+    monkeypatch.setattr(_Leaf, "above", counted)
+    for front in (99_999, 50_500, 9_000):
+        inside = (times > front - 8_000) & (times <= front) & (value > 990)
+        assert index.lookup(front - 8_000, front, 990).tolist() == np.unique(key[inside]).tolist()
+    assert looked_through <= 9

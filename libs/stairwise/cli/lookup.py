@@ -29,7 +29,8 @@ class Time(click.ParamType):
 
 
 @click.command()
-@click.argument("select")
+@click.argument("selects", metavar="SELECT...", nargs=-1, required=True)
+@click.option("--at", type=Time(), metavar="TIME", help="Answer at TIME, as a query's report of that time.")
 @click.option(
     "--at-least", type=Time(), metavar="TIME", help="Wait until the answer is true at TIME (milliseconds or RFC 3339)."
 )
@@ -43,25 +44,39 @@ class Time(click.ParamType):
 )
 @click.option("--format", "format_", type=click.Choice(["table", "jsonl"]), help="[default: table on a terminal]")
 @connection_options
-def lookup(select: str, at_least: Instant | None, timeout: float, format_: str | None, connection: Connection) -> None:
+def lookup(
+    selects: tuple[str, ...],
+    at: Instant | None,
+    at_least: Instant | None,
+    timeout: float,
+    format_: str | None,
+    connection: Connection,
+) -> None:
     """Answer SELECT at once, from the recent past of its stream, without registering a query.
+
+    Several SELECTs are answered in one call, all at the same time.
 
     \b
     stairwise lookup "SELECT ticker, SUM(qty) FROM trades [RANGE 300 SECONDS] GROUP BY ticker HAVING SUM(qty) > 1000"
     stairwise lookup "SELECT AVG(price) FROM trades [RANGE 60 SECONDS LAG 60 SECONDS] WHERE ticker = 'AB'"
     stairwise lookup "EXPLAIN SELECT ..."          how it is answered
 
-    The time of the answer is the stream's watermark: the window ends there.
+    The time of the answer is the stream's watermark, or TIME: the window ends there.
     """
     with connected(connection) as client:
-        answer = client.lookup(select, at_least=at_least, timeout=timeout)
-    if answer.explanation:
-        click.echo(answer.explanation)
-    elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
-        show_table(answer)
-    else:
-        sys.stdout.buffer.write(to_bytes(json_lines("lookup", answer.emission())))
-        sys.stdout.buffer.flush()
+        if len(selects) == 1:
+            answers = [client.lookup(selects[0], at_least=at_least, at=at, timeout=timeout)]
+        else:
+            answers = client.lookup_many(selects, at_least=at_least, at=at, timeout=timeout)
+    for number, answer in enumerate(answers, 1):
+        name = "lookup" if len(answers) == 1 else f"lookup{number}"
+        if answer.explanation:
+            click.echo(answer.explanation)
+        elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
+            show_table(answer)
+        else:
+            sys.stdout.buffer.write(to_bytes(json_lines(name, answer.emission())))
+            sys.stdout.buffer.flush()
 
 
 def show_table(answer: Answer) -> None:

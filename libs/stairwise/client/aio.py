@@ -107,15 +107,27 @@ class AsyncClient(ClientConnection):
             pages.take(await _ask(self._results.Snapshot, pages.request, self.addresses.results))
         return pages.report()
 
-    async def lookup(self, select: str, *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT) -> Answer:
+    async def lookup(
+        self,
+        select: str,
+        *,
+        at_least: Instant | None = None,
+        at: Instant | None = None,
+        timeout: float = LOOKUP_TIMEOUT,
+    ) -> Answer:
         """The answer of a SELECT over any recent window, as of ``Client.lookup``."""
-        return await self._lookups.lookup(select, at_least, timeout)
+        return await self._lookups.lookup(select, at_least, at, timeout)
 
     async def lookup_many(
-        self, lookups: Sequence[Many | str], *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT
+        self,
+        lookups: Sequence[Many | str],
+        *,
+        at_least: Instant | None = None,
+        at: Instant | None = None,
+        timeout: float = LOOKUP_TIMEOUT,
     ) -> list[Answer]:
         """Many lookups that all see the same instant."""
-        return await self._lookups.lookup_many(lookups, at_least, timeout)
+        return await self._lookups.lookup_many(lookups, at_least, at, timeout)
 
     async def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
         """Send rows of a stream, or updates of a table, one by one or in columns, and wait until Kafka has them; how

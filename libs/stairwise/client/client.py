@@ -104,18 +104,31 @@ class Client(ClientConnection):
             pages.take(_ask(self._results.Snapshot, pages.request, self.addresses.results))
         return pages.report()
 
-    def lookup(self, select: str, *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT) -> Answer:
+    def lookup(
+        self,
+        select: str,
+        *,
+        at_least: Instant | None = None,
+        at: Instant | None = None,
+        timeout: float = LOOKUP_TIMEOUT,
+    ) -> Answer:
         """The answer of a SELECT with aggregates over any recent window, at once, without registering a query.
 
-        With ``at_least``, waits until it is true at that time. ``timeout`` bounds all waiting, in seconds.
+        With ``at_least``, waits until it is true at that time or later; with ``at``, answers exactly at that time, as a
+        query's report does. ``timeout`` bounds all waiting, in seconds.
         """
-        return self._lookups.lookup(select, at_least, timeout)
+        return self._lookups.lookup(select, at_least, at, timeout)
 
     def lookup_many(
-        self, lookups: Sequence[Many | str], *, at_least: Instant | None = None, timeout: float = LOOKUP_TIMEOUT
+        self,
+        lookups: Sequence[Many | str],
+        *,
+        at_least: Instant | None = None,
+        at: Instant | None = None,
+        timeout: float = LOOKUP_TIMEOUT,
     ) -> list[Answer]:
         """Many lookups that all see the same instant."""
-        return self._lookups.lookup_many(lookups, at_least, timeout)
+        return self._lookups.lookup_many(lookups, at_least, at, timeout)
 
     def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
         """Send rows of a stream, or updates of a table, one by one or in columns, and wait until Kafka has them; how

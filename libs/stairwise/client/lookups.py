@@ -26,7 +26,7 @@ TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What a lookup found: rows that are true at ``time``, the watermark of the stream when it was answered."""
+    """What a lookup found: rows that are true at ``time``, the watermark of the stream or the time that was asked."""
 
     time: Instant
     table: pa.RecordBatch = field(repr=False)
@@ -40,6 +40,10 @@ class Answer:
         names = self.table.schema.names
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.table.to_pandas()
+
     def emission(self) -> Emission:
         """The same as the lines of a report."""
         return Emission(self.time, 0, np.ones(self.table.num_rows, np.int8), self.table)
@@ -49,7 +53,8 @@ class Answer:
 class Many:
     """A SELECT to be looked up; with ``keys``, once for each of them, in their order.
 
-    ``keys`` are the values of GROUP BY: a record batch with its columns, or a list or array where it has one.
+    ``keys`` are the values of GROUP BY: a record batch with its columns, a list or array where it has one, or a list of
+    tuples where it has several.
     ``ranges`` are milliseconds, one for each key, in place of the window's range.
     """
 
@@ -60,7 +65,9 @@ class Many:
     def to_proto(self) -> lookups_pb2.ManyItem:
         keys = self.keys
         if keys is not None and not isinstance(keys, pa.RecordBatch):
-            keys = pa.RecordBatch.from_arrays([keys if isinstance(keys, pa.Array) else pa.array(keys)], names=["key"])
+            are_tuples = not isinstance(keys, pa.Array) and len(keys) > 0 and isinstance(keys[0], tuple)
+            columns = [pa.array(column) for column in (zip(*keys, strict=True) if are_tuples else [keys])]
+            keys = pa.RecordBatch.from_arrays(columns, names=[f"k{place}" for place in range(len(columns))])
         page = b"" if keys is None else to_page(keys)
         return lookups_pb2.ManyItem(select=self.select, keys=page, ranges_ms=self.ranges or [])
 
@@ -72,11 +79,13 @@ class LookupsClient:
         self._stub: Any = lookups_pb2_grpc.LookupsStub(channel)
         self._address = address
 
-    def lookup(self, select: str, at_least: Instant | None, timeout: float) -> Answer:
-        return _answer(self._patiently(self._stub.Lookup, _request(select, at_least), timeout))
+    def lookup(self, select: str, at_least: Instant | None, at: Instant | None, timeout: float) -> Answer:
+        return _answer(self._patiently(self._stub.Lookup, _request(select, at_least, at), timeout))
 
-    def lookup_many(self, lookups: Sequence[Many | str], at_least: Instant | None, timeout: float) -> list[Answer]:
-        return _answers(self._patiently(self._stub.LookupMany, _many_request(lookups, at_least), timeout))
+    def lookup_many(
+        self, lookups: Sequence[Many | str], at_least: Instant | None, at: Instant | None, timeout: float
+    ) -> list[Answer]:
+        return _answers(self._patiently(self._stub.LookupMany, _many_request(lookups, at_least, at), timeout))
 
     def _patiently(self, method: Callable[..., Any], request: Any, timeout: float) -> Any:
         deadline = time.monotonic() + timeout
@@ -94,13 +103,13 @@ class AsyncLookupsClient:
         self._stub: Any = lookups_pb2_grpc.LookupsStub(channel)
         self._address = address
 
-    async def lookup(self, select: str, at_least: Instant | None, timeout: float) -> Answer:
-        return _answer(await self._patiently(self._stub.Lookup, _request(select, at_least), timeout))
+    async def lookup(self, select: str, at_least: Instant | None, at: Instant | None, timeout: float) -> Answer:
+        return _answer(await self._patiently(self._stub.Lookup, _request(select, at_least, at), timeout))
 
     async def lookup_many(
-        self, lookups: Sequence[Many | str], at_least: Instant | None, timeout: float
+        self, lookups: Sequence[Many | str], at_least: Instant | None, at: Instant | None, timeout: float
     ) -> list[Answer]:
-        return _answers(await self._patiently(self._stub.LookupMany, _many_request(lookups, at_least), timeout))
+        return _answers(await self._patiently(self._stub.LookupMany, _many_request(lookups, at_least, at), timeout))
 
     async def _patiently(self, method: Callable[..., Awaitable[Any]], request: Any, timeout: float) -> Any:
         deadline = time.monotonic() + timeout
@@ -111,13 +120,15 @@ class AsyncLookupsClient:
                 await asyncio.sleep(_pause(failed, self._address, deadline))
 
 
-def _request(select: str, at_least: Instant | None) -> lookups_pb2.LookupRequest:
-    return lookups_pb2.LookupRequest(select=select, at_least_ms=at_least)
+def _request(select: str, at_least: Instant | None, at: Instant | None) -> lookups_pb2.LookupRequest:
+    return lookups_pb2.LookupRequest(select=select, at_least_ms=at_least, at_ms=at)
 
 
-def _many_request(lookups: Sequence[Many | str], at_least: Instant | None) -> lookups_pb2.LookupManyRequest:
+def _many_request(
+    lookups: Sequence[Many | str], at_least: Instant | None, at: Instant | None
+) -> lookups_pb2.LookupManyRequest:
     many = [Many(one) if isinstance(one, str) else one for one in lookups]
-    return lookups_pb2.LookupManyRequest(lookups=[one.to_proto() for one in many], at_least_ms=at_least)
+    return lookups_pb2.LookupManyRequest(lookups=[one.to_proto() for one in many], at_least_ms=at_least, at_ms=at)
 
 
 def _answer(response: lookups_pb2.LookupResponse) -> Answer:

@@ -273,6 +273,7 @@ class LandmarkClause:
 class RowsClause:
     rows: Number
     slide: Option | None
+    lag: Option | None
     span: Span
 
 
@@ -281,6 +282,7 @@ class PartitionClause:
     keys: tuple[Name, ...]
     rows: Number
     slide: Option | None
+    lag: Option | None
     span: Span
 
 

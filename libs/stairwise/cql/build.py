@@ -175,7 +175,7 @@ class SyntaxBuilder(Transformer[Token, Any]):
         span = _span(keyword)
         return ast.Option(keyword.upper(), value, span if value is None else span.to(value.span))
 
-    slide = row_slide = lag = offset = retain = option
+    slide = row_slide = lag = row_lag = offset = retain = option
     lateness = idle_after = partition_by = partitions = granule = live = future = reject = option
     retroactive = lateness_default = idle_default = retain_default = option
 
@@ -216,12 +216,12 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def upper_landmark(self, end: ast.Instant, *options: ast.Option) -> ast.LandmarkClause:
         return ast.LandmarkClause(None, end, options, end.span)
 
-    def rows_window(self, rows: ast.Number, slide: ast.Option | None) -> ast.RowsClause:
-        return ast.RowsClause(rows, slide, rows.span)
+    def rows_window(self, rows: ast.Number, slide: ast.Option | None, lag: ast.Option | None) -> ast.RowsClause:
+        return ast.RowsClause(rows, slide, lag, rows.span)
 
     def partitioned_window(self, *parts: Any) -> ast.PartitionClause:
-        *keys, rows, slide = parts
-        return ast.PartitionClause(tuple(keys), rows, slide, rows.span)
+        *keys, rows, slide, lag = parts
+        return ast.PartitionClause(tuple(keys), rows, slide, lag, rows.span)
 
     def horizon(self, duration: ast.Duration) -> ast.Duration:
         return duration

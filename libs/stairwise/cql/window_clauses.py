@@ -31,6 +31,8 @@ def resolve_window(source: Source, clause: ast.WindowClause, stream: Stream) -> 
             return TimeWindow(stream.granule, stream.granule)
         case ast.LandmarkClause():
             return _landmark(source, clause, stream)
+        case ast.RowsClause(lag=ast.Option() as lag) | ast.PartitionClause(lag=ast.Option() as lag):
+            raise source.error(lag.span, "only a lookup has a LAG of rows", hint="leave it out, or `stairwise lookup`")
         case ast.RowsClause():
             return _rows(source, clause)
         case ast.PartitionClause():
@@ -78,22 +80,22 @@ def _landmark(source: Source, clause: ast.LandmarkClause, stream: Stream) -> Lan
         start,
         end,
         slide=_length(source, options.get("SLIDE"), stream.granule),
-        retain=None if retain is None else _row_count(source, retain.value, "RETAIN"),
+        retain=None if retain is None else row_count(source, retain.value, "RETAIN"),
     )
 
 
-def _row_count(source: Source, value: object, what: str) -> int:
+def row_count(source: Source, value: object, what: str) -> int:
     assert isinstance(value, ast.Number), "the grammar gives a count of rows a number"
     return count(source, value, what, MAX_ROWS)
 
 
 def _rows(source: Source, clause: ast.RowsClause) -> RowsWindow:
-    rows = _row_count(source, clause.rows, "ROWS")
+    rows = row_count(source, clause.rows, "ROWS")
     if clause.slide is None:
         return RowsWindow(rows, row_slide=1)
     if isinstance(clause.slide.value, ast.Duration):
         return RowsWindow(rows, row_slide=None, time_slide=_length(source, clause.slide, 0))
-    return RowsWindow(rows, row_slide=_row_count(source, clause.slide.value, "SLIDE"))
+    return RowsWindow(rows, row_slide=row_count(source, clause.slide.value, "SLIDE"))
 
 
 def _partitioned(source: Source, clause: ast.PartitionClause, stream: Stream) -> PartitionedWindow:
@@ -112,7 +114,7 @@ def _partitioned(source: Source, clause: ast.PartitionClause, stream: Stream) ->
         seen.add(key.text)
     return PartitionedWindow(
         keys=tuple(key.text for key in clause.keys),
-        rows=_row_count(source, clause.rows, "ROWS"),
+        rows=row_count(source, clause.rows, "ROWS"),
         slide=_length(source, clause.slide, stream.granule),
     )
 

@@ -9,9 +9,15 @@ from stairwise.schema import Instant
 
 @dataclass(frozen=True)
 class Extent:
-    """The rows with rear < time ≤ front, and of them only those numbered [first, end) where a window counts rows."""
+    """The rows with rear < time ≤ front, and of them only some where a window counts rows.
+
+    Those are the rows numbered [first, end) where it counts all rows; or the last ``each`` of every key, after the
+    ``lag`` newest are left out.
+    """
 
     rear: Instant
     front: Instant
     first: int | None = None
     end: int = 0
+    each: int | None = None
+    lag: int = 0

@@ -22,7 +22,16 @@ from stairwise.lookups.answer import put_each, put_plainly, put_together
 from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import extents
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import Held, aligned, asked_part, asked_total, candidates, part, unmade
+from stairwise.lookups.partition_parts import (
+    Held,
+    aligned,
+    asked_part,
+    asked_total,
+    candidates,
+    check_together,
+    part,
+    unmade,
+)
 from stairwise.lookups.scan import Scan, finished
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Instant
@@ -60,14 +69,21 @@ def look_up_each(
 ) -> pa.RecordBatch:
     """The answers at T for keys that are asked one by one, where all partitions of the stream are held here."""
     held = held_at(lookup, at, histories)
+    make(held, lookup)
+    return put_each(lookup, at, keys, aligned(held, lookup, keys, ranges))
+
+
+def make(held: Sequence[Held], lookup: Lookup) -> None:
+    """Make the indexes that a lookup cannot do without."""
     for history, making in unmade(held, lookup):
         while not history.adopt(making):
             finished(history.make(making))
-    return put_each(lookup, at, keys, aligned(held, lookup, keys, ranges))
 
 
 def parts_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[pa.RecordBatch]:
     """What all partitions contribute at T."""
+    if lookup.needs_index:
+        make(held_at(lookup, at, histories), lookup)
     parts = parts_or_scans(lookup, at, histories)
     found = [finished(one.work()) if isinstance(one, Scan) else one for one in parts]
     for history in histories.values():
@@ -87,6 +103,7 @@ def parts_or_scans(
         return [together]
     keys: pa.RecordBatch | None = None
     spread = partitions_of_a_key(lookup, are_tidy=all(history.is_tidy for history in histories.values()))
+    check_together(lookup, spread)
     if lookup.bound is not None and spread > 1:
         keys = named_keys([candidates(history, lookup, extent, spread) for history, extent in held])
     return [part(history, lookup, extent, spread, keys) for history, extent in held]

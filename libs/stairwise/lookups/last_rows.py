@@ -13,6 +13,7 @@ from it on. Rows at t itself are told apart by their partition and number.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,23 +22,33 @@ from stairwise.lookups.extent import Extent
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Instant
-from stairwise.windows.spec import RowsWindow
+from stairwise.windows.spec import PartitionedWindow, RowsWindow
 
 
 def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Extent]:
     """What the window holds of each partition at T, where all partitions are held here."""
-    if isinstance(lookup.window, RowsWindow):
-        counts = last_of_all(histories, at, lookup.window.rows)
-        return [extent_at(lookup, at, history, counts[number]) for number, history in histories.items()]
-    return [Extent(*lookup.span(at))] * len(histories)
-
-
-def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int) -> Extent:
-    """The same for one partition; ``count`` of its rows are in a window by rows."""
     if not isinstance(lookup.window, RowsWindow):
-        return Extent(*lookup.span(at))
+        return [_by_time(lookup, at)] * len(histories)
+    counts = last_of_all(histories, at, lookup.window.rows + lookup.lag)
+    skips = last_of_all(histories, at, lookup.lag) if lookup.lag else {}
+    return [extent_at(lookup, at, kept, counts[number], skips.get(number, 0)) for number, kept in histories.items()]
+
+
+def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int, skip: int) -> Extent:
+    """The same for one partition; ``count`` of its rows reach back to the rear of a window by rows, ``skip`` of them
+    are left out by LAG.
+    """
+    if not isinstance(lookup.window, RowsWindow):
+        return _by_time(lookup, at)
     end = history.number_at(at)
-    return history.extent_of(end - count, end)
+    return history.extent_of(end - count, end - skip)
+
+
+def _by_time(lookup: Lookup, at: Instant) -> Extent:
+    extent = Extent(*lookup.span(at))
+    if isinstance(lookup.window, PartitionedWindow):
+        return replace(extent, each=lookup.window.rows, lag=lookup.lag)
+    return extent
 
 
 def last_of_all(histories: Mapping[int, PartitionHistory], at: Instant, count: int) -> dict[int, int]:

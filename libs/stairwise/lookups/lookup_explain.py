@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.statement import Lookup, Need
 from stairwise.schema import DAWN, Instant
-from stairwise.windows.spec import RowsWindow
+from stairwise.windows.spec import PartitionedWindow, RowsWindow
 
 _STRUCTURES = {
     "count": "R-INT, running intervals: it can be subtracted, so any window is the difference of two",
@@ -32,7 +32,10 @@ def explained(lookup: Lookup, at: Instant, held: Sequence[PartitionHistory]) -> 
 
 def _lines(lookup: Lookup, at: Instant, held: Sequence[PartitionHistory]) -> Iterator[str]:
     if isinstance(lookup.window, RowsWindow):
-        yield f"window      the last {lookup.window.rows} rows at {at}"
+        yield f"window      the last {lookup.window.rows} rows at {at}{_behind(lookup)}"
+    elif isinstance(lookup.window, PartitionedWindow):
+        by = ", ".join(lookup.window.keys)
+        yield f"window      the last {lookup.window.rows} rows of each {by} at {at}{_behind(lookup)}"
     else:
         rear, front = lookup.span(at)
         yield f"window      ({'the beginning' if rear == DAWN else rear}, {front}] at {at}"
@@ -43,6 +46,10 @@ def _lines(lookup: Lookup, at: Instant, held: Sequence[PartitionHistory]) -> Ite
         yield f"filter      {lookup.bound.function}: {_FILTERS[lookup.bound.function]}"
     for history in held:
         yield f"partition   {history.describe(lookup)}"
+
+
+def _behind(lookup: Lookup) -> str:
+    return f", behind the {lookup.lag} newest" if lookup.lag else ""
 
 
 def _keys(lookup: Lookup) -> str:

@@ -153,6 +153,8 @@ class PartitionHistory:
         self._settle_to_answer()
         if extent.first is not None:
             return extent.first >= min(self._dropped, extent.end)
+        if extent.each is not None:  # the index tells, key by key
+            return True
         return extent.rear >= self._horizon or self._horizon == DAWN
 
     @property

@@ -27,8 +27,9 @@ from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import Lookup
 from stairwise.lookups.tally import Tally, Total, added
 from stairwise.reports.cells import canonical_batch
-from stairwise.schema import Instant
+from stairwise.schema import DAWN, Instant
 from stairwise.state.word_table import short_words
+from stairwise.windows.spec import PartitionedWindow
 
 Held = tuple[PartitionHistory, Extent]
 """A partition, and what a window holds of it."""
@@ -39,6 +40,8 @@ class OutOfReachError(StairwiseError):
 
     def __init__(self, stream: str, extent: Extent, horizon: Instant) -> None:
         reach = extent.rear if extent.first is None else f"row {extent.first} of a partition"
+        if extent.each is not None:
+            reach = f"the last {extent.each + extent.lag} rows of a key"
         super().__init__(
             f"the window reaches back to {reach}, and rows of {stream} are kept from {horizon + 1} on",
             hint=f"ask for a shorter window, or keep more from now on: ALTER STREAM {stream} SET RETAIN ...",
@@ -73,9 +76,12 @@ def part(
         return history.scan(lookup, extent)
     number = _numbers(index, lookup, extent, spread, keys)
     number = number[number >= 0]
+    intervals = index.spans(number, extent)
+    if extent.each is not None and history.horizon > DAWN and (intervals.right - intervals.left < extent.each).any():
+        raise OutOfReachError(lookup.stream.name, extent, history.horizon)  # a key had more rows, for all one knows
     if lookup.must_look_through:
-        return history.scan_at(lookup, index.rows(index.spans(number, extent)))
-    tally = index.tally(lookup.needs, index.spans(number, extent))
+        return history.scan_at(lookup, index.rows(intervals))
+    tally = index.tally(lookup.needs, intervals)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
         columns = _with_rows([*index.key_columns(number), *columns], tally)
@@ -84,7 +90,7 @@ def part(
 
 def asked_part(held: Sequence[Held], lookup: Lookup) -> pa.RecordBatch | None:
     """What several partitions contribute together where a statement names its keys; None if one has no index."""
-    if lookup.asked is None or lookup.must_look_through:
+    if lookup.asked is None or lookup.must_look_through or lookup.needs_index:
         return None
     indexes = _indexes(held, lookup)
     if indexes is None:
@@ -131,8 +137,8 @@ def _with_rows(columns: list[pa.Array], tally: Tally) -> list[pa.Array]:
 
 
 def unmade(held: Sequence[Held], lookup: Lookup) -> list[tuple[PartitionHistory, IndexMaking]]:
-    """The indexes that must be made before keys can be asked one by one."""
-    if lookup.must_look_through:
+    """The indexes that must be made before keys can be asked one by one, or the last rows of each."""
+    if lookup.must_look_through and not lookup.needs_index:
         raise StairwiseError(
             "keys can be asked one by one for COUNT, SUM, AVG, VARIANCE, STDDEV, and for MIN and MAX of numbers",
             hint="ask for other aggregates in a lookup of their own",
@@ -141,8 +147,22 @@ def unmade(held: Sequence[Held], lookup: Lookup) -> list[tuple[PartitionHistory,
     return [(history, making) for history, making in demanded if making is not None]
 
 
+def check_together(lookup: Lookup, spread: int) -> None:
+    """The last rows of a key can be told where all of its rows are in one partition."""
+    if lookup.needs_index and spread > 1:
+        columns = ", ".join(lookup.window.keys) if isinstance(lookup.window, PartitionedWindow) else ""
+        raise StairwiseError(
+            f"rows with the same {columns} are in several partitions of {lookup.stream.name}: none knows the last",
+            hint=f"publish by key to a stream that is declared with PARTITION BY {columns}, or PARTITIONS 1",
+        )
+
+
 def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: Ints | None) -> Tally:
     """For keys that are asked one by one, in their order; each over a range of its own if there are any."""
+    if lookup.needs_index:
+        raise StairwiseError(
+            "keys cannot be asked one by one for their last rows", hint="name them in WHERE: key IN (...)"
+        )
     columns = canonical_batch(keys).columns
     words = short_words(columns)
     tallies = []

@@ -66,9 +66,9 @@ class Scan:
 def folded_parts(lookup: Lookup, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Parts as one, with each group once."""
     rows = concat(parts)
-    if len(parts) == 1:
-        return rows
     count = len(lookup.select.keys)
+    if len(parts) == 1 and (count or rows.num_rows == 1):
+        return rows
     keys, partials = rows.columns[:count], rows.columns[count:]
     combine = lookup.grouping.partials.combine
     if not keys:

@@ -178,6 +178,8 @@ class SignatureIndex:
 
     def spans(self, number: Ints, extent: Extent, rears: Ints | None = None) -> Intervals:
         """The rows of these keys in a stretch; each from a rear of its own on, if they are given."""
+        if extent.each is not None:
+            return self._substreams.last_up_to(number, extent.front, extent.each, extent.lag)
         if extent.first is not None and self._index is not None:
             return self._index.between(self._substreams.rings(number), number, extent.first, extent.end)
         return self._substreams.up_to(

@@ -31,11 +31,12 @@ from stairwise.cql.resolve import resolve_query
 from stairwise.errors import StairwiseError
 from stairwise.expressions.conditions import conjuncts
 from stairwise.expressions.tree import Aggregate, Call, Const, Expr, Field, Value
+from stairwise.lookups.statement_shape import checked
 from stairwise.reports.answers import yields_items
 from stairwise.reports.cells import canonical_column
 from stairwise.schema import DAWN, Instant, Stream, Type
 from stairwise.structures.summands import EXTREMES, FAMILIES, INTEGER_FAMILIES
-from stairwise.windows.spec import LandmarkWindow, RowsWindow, TimeWindow
+from stairwise.windows.spec import LandmarkWindow, PartitionedWindow, RowsWindow, TimeWindow
 
 MOST_KEYS_ASKED = 10_000
 _MOST_SHARED = 4096
@@ -101,17 +102,24 @@ class Bound:
     strict: bool
 
 
+LookupWindow = TimeWindow | LandmarkWindow | RowsWindow | PartitionedWindow
+
+
 @dataclass(frozen=True)
 class Lookup:
     text: str
     stream: Stream
     select: Select
-    window: TimeWindow | LandmarkWindow | RowsWindow
+    window: LookupWindow
     signature: LookupSignature
     asked: tuple[tuple[Value, ...], ...] | None
     """The keys that are asked for, one value for each of the signature's; None: all."""
     bound: Bound | None
     explain: bool = False
+    lag: int = 0
+    """Of a window that counts rows: how many of the newest it leaves out."""
+    is_rowwise: bool = False
+    """Must rows be looked at for another reason than their aggregates: a condition on the last rows of each key?"""
     horizon: Instant = DAWN
     """Rows at or below it are not seen."""
 
@@ -123,7 +131,12 @@ class Lookup:
     @cached_property
     def must_look_through(self) -> bool:
         """Has one of its aggregates no structure?"""
-        return not all(map(_can_keep, self.needs))
+        return self.is_rowwise or not all(map(_can_keep, self.needs))
+
+    @cached_property
+    def needs_index(self) -> bool:
+        """Can only an index tell which rows are in the window: the last of each key?"""
+        return isinstance(self.window, PartitionedWindow)
 
     @cached_property
     def needs_numbers(self) -> bool:
@@ -138,7 +151,7 @@ class Lookup:
     @cached_property
     def is_plain(self) -> bool:
         """One key, no HAVING, and only COUNT, and SUM and AVG of BIGINT: plain numbers can answer it."""
-        if self.asked is None or len(self.asked) != 1:
+        if self.asked is None or len(self.asked) != 1 or self.needs_index:
             return False
         return self.select.having is None and all(need.family in INTEGER_FAMILIES for need in self.needs)
 
@@ -189,6 +202,8 @@ class Lookup:
             case LandmarkWindow():
                 rear = DAWN if self.window.start is None else self.window.start - 1
                 return rear, at if self.window.end is None else min(at, self.window.end)
+            case PartitionedWindow():
+                return DAWN, at
             case RowsWindow():
                 raise ValueError("a window by rows has no span of time")
 
@@ -216,12 +231,12 @@ def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
         statement, explain = statement.target, True
     if not isinstance(statement, ast.SelectStatement):
         raise StairwiseError("a lookup is a SELECT", hint="send other statements by `stairwise sql`")
-    _check_shape(statement)
+    statement, lag = checked(statement)
     select = resolve_query("lookup", statement, streams).relation
-    if not isinstance(select, Select):  # _check_shape has pointed at UNION and EXCEPT
+    if not isinstance(select, Select):  # ``checked`` has pointed at UNION and EXCEPT
         raise StairwiseError("a lookup is a single SELECT")
     window = select.inputs[0].window
-    if not isinstance(window, TimeWindow | LandmarkWindow | RowsWindow):
+    if not isinstance(window, TimeWindow | LandmarkWindow | RowsWindow | PartitionedWindow):
         raise StairwiseError(
             "a lookup is over one window at one instant", hint="write [RANGE ...], [FROM ... UNTIL ...] or [ROWS n]"
         )
@@ -230,7 +245,7 @@ def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
             "a lookup answers aggregates that have one value a group",
             hint="write SELECT key, SUM(x) ... GROUP BY key; rows, DISTINCT and TOP are for a query",
         )
-    return replace(_lookup(text, select, window), explain=explain)
+    return replace(_lookup(text, select, window), explain=explain, lag=lag)
 
 
 def lookup_of(query: Query) -> Lookup:
@@ -241,44 +256,22 @@ def lookup_of(query: Query) -> Lookup:
     return _lookup(query.text, select, select.inputs[0].window)
 
 
-def _lookup(text: str, select: Select, window: TimeWindow | LandmarkWindow | RowsWindow) -> Lookup:
+def _lookup(text: str, select: Select, window: LookupWindow) -> Lookup:
+    if isinstance(window, PartitionedWindow):
+        return _last_of_each(text, select, window)
     signature, asked = _keys(select)
     bound = _bound(select) if asked is None else None
     return Lookup(text, select.inputs[0].stream, select, window, signature, asked, bound)
 
 
-def _check_shape(statement: ast.SelectStatement) -> None:
-    """Point at what only a standing query can have."""
-    source, relation = statement.source, statement.relation
-    if isinstance(relation, ast.SetOperation):
-        raise source.error(relation.span, f"a lookup has no {relation.op}", hint="ask for both sides in one LookupMany")
-    if statement.emit is not None:
-        raise source.error(
-            statement.emit.span, "a lookup has one answer, so it has no EMIT", hint="leave it out, or CREATE QUERY"
-        )
-    if len(relation.sources) > 1:
-        raise source.error(relation.sources[1].stream.span, "a lookup reads one stream", hint="CREATE QUERY can join")
-    clause = relation.sources[0].window
-    if clause is None:
-        raise source.error(
-            relation.sources[0].stream.span, "a lookup needs a window", hint="write [RANGE 300 SECONDS] after the name"
-        )
-    if isinstance(clause, ast.TumbleClause | ast.PartitionClause | ast.MultiClause):
-        raise source.error(
-            clause.span, "a lookup has no windows of this kind", hint="write [RANGE ...], [FROM ...] or [ROWS n]"
-        )
-    if isinstance(clause, ast.NowClause):
-        raise source.error(
-            relation.sources[0].stream.span,
-            "a lookup has no NOW: it is answered at T, which need not end a granule",
-            hint="write [RANGE 1 SECOND], or as long as the stream's granule is",
-        )
-    options = [clause.slide] if isinstance(clause, ast.RowsClause) else getattr(clause, "options", ())
-    for option in options:
-        if option is not None and option.keyword in ("SLIDE", "OFFSET", "RETAIN"):
-            raise source.error(
-                option.span, f"a lookup has no {option.keyword}: it is answered at once, and once", hint="leave it out"
-            )
+def _last_of_each(text: str, select: Select, window: PartitionedWindow) -> Lookup:
+    """The window tells rows apart by its own columns, whatever they are grouped by; WHERE comes after it."""
+    stream = select.inputs[0].stream
+    columns = [(stream.arrow_schema.get_field_index(name), stream.by_name[name]) for name in window.keys]
+    keys = tuple(Field(index, column.name, column.type) for index, column in columns)
+    signature, asked = _keys(replace(select, keys=keys))
+    is_whole = signature.where is None and select.keys in ((), keys)
+    return Lookup(text, stream, select, window, _signature(None, keys), asked, None, is_rowwise=not is_whole)
 
 
 def _keys(select: Select) -> tuple[LookupSignature, tuple[tuple[Value, ...], ...] | None]:

@@ -92,6 +92,7 @@ class ExtremeFilter:
         """The keys that have a value above ``bound`` in (rear, front]."""
         found: list[Ints] = []
         begin, end = self._first, self._next
+        after = end
         if end in self._leaves:
             found.append(self._leaves[end].above(rear, front, bound))
         # A leaf is inside if all its rows are: the edges are the leaves at both ends that are not.
@@ -101,9 +102,13 @@ class ExtremeFilter:
                 found.append(self._leaves[begin].above(rear, front, bound))
                 begin += 1
             begin += step
-        while begin < end and self._leaves[end - 1].time[-1] > front:
-            end -= 1
+        end = begin + self._wholly_outside(begin, end, front)  # leaves from here on have rows after the front
+        if end < after:
             found.append(self._leaves[end].above(rear, front, bound))
+            upto = end + 1
+            while upto < after and self._leaves[upto].time[0] <= front:  # rows of one instant may be in several
+                found.append(self._leaves[upto].above(rear, front, bound))
+                upto += 1
         level = 0
         while begin < end:
             if begin & 1:

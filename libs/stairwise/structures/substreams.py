@@ -173,6 +173,12 @@ class Substreams:
         right = end if front == DUSK else max(left, rank_of(column, start, mask, first, end, front))
         return start + (left - 1 & mask), start + (right - 1 & mask), right - left
 
+    def last_up_to(self, key: Ints, front: Instant, rows: int, skip: int) -> Intervals:
+        """The last ``rows`` rows of each key up to an instant, after leaving out the ``skip`` newest of those."""
+        whole = self.up_to(key, np.full(len(key), DAWN), front)
+        right = np.maximum(whole.right - skip, whole.left)
+        return Intervals(key, np.maximum(right - rows, whole.left), right, whole.start, whole.mask)
+
     def by_rows(self, key: Ints, rows: Ints, skip: Ints) -> Intervals:
         """The last ``rows`` rows of each key after leaving out its ``skip`` newest."""
         end, first = self._end[key], self._first[key]

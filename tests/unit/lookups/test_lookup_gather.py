@@ -255,6 +255,21 @@ def test_at_least_waits_for_the_slower_worker() -> None:
     with_two(ask)
 
 
+def test_a_lookup_at_a_time_is_the_report_of_that_time() -> None:
+    async def ask(one: Server, other: Server) -> None:
+        for server in (one, other) * 2:
+            for at in (150, 299):
+                answer = await server.lookup("SELECT k, SUM(n) AS v FROM s [RANGE 100 ms] GROUP BY k", at_ms=at)
+                assert answer.time == at
+                assert {row["k"]: row["v"] for row in answer.rows} == sums(at - 100, at)
+                answer = await server.lookup("SELECT COUNT(*) AS c, MIN(ts) AS t FROM s [ROWS 21 LAG 2]", at_ms=at)
+                assert answer.rows == [{"c": 21, "t": at - 11}]
+        with pytest.raises(StairwiseError, match="give one of the two"):
+            await one.lookup("SELECT COUNT(*) FROM s [RANGE 9 ms]", at_ms=5, at_least_ms=5)
+
+    with_two(ask)
+
+
 def test_keys_of_another_type_change_nothing_and_say_so() -> None:
     async def ask(one: Server, other: Server) -> None:
         select = "SELECT k, SUM(n) FROM s [RANGE 9 ms] GROUP BY k"
