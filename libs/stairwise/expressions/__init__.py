@@ -2,5 +2,6 @@
 
 tree         fields, literals, calls, aggregates          conditions   their parts, and the one spelling of each
 evaluate     a tree over columns                          faults       NULLs from overflow and division by zero
-arithmetic, comparison, huge   the functions              views, ranges, codes, order   columns as numpy arrays
+functions    the catalogue of functions of a row          arithmetic, comparison, huge, texts, instants, casts  kernels
+views, ranges, codes, order   columns as numpy arrays
 """
