@@ -21,6 +21,13 @@ DUSK: Instant = 2**62
 """After every instant that a row can have: the watermark of a partition that is sealed."""
 
 
+EARLIEST: Instant = -62_135_596_800_000
+"""The first millisecond of the year 1: no row and no column has an earlier instant."""
+
+LATEST: Instant = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+
 class Type(enum.Enum):
     """The types of CQL. HUGEINT is only ever a result: the exact SUM of BIGINTs."""
 

@@ -22,13 +22,12 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message
 from services.ingest import rejects
 from services.ingest.partition_state import NEXT, PartitionState
 from services.ingest.rejects import Outgoing
-from stairwise.schema import Duration, Instant, Stream
+from stairwise.schema import EARLIEST, LATEST, Duration, Instant, Stream
 from stairwise.streams.decoded_rows import Bad, DecodedRows
 from stairwise.streams.messages import MessageDecoder
 from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import BadRow
 from stairwise.streams.sequence import sequence
-from stairwise.streams.times import EARLIEST, LATEST
 from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders, pack_rows
 from stairwise.wire.incarnations import Incarnation

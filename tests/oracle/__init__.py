@@ -9,6 +9,7 @@ Where an engine and the oracle differ, those pages say who is right.
     rows         a row and its place in the order of its stream
     lateness     which of the arriving rows are on time
     windows      when a window reports and which rows it holds
+    calendar     instants as parts, units and texts
     functions    operators and functions of values that are not NULL
     expressions  one expression: its type, and its value over one row
     aggregates   one aggregate over one group

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from stairwise.cql import ast
 from stairwise.schema import Instant, Type
-from tests.oracle.expressions import Reader, Typed
+from tests.oracle.expressions import Reader, Typed, logical
 from tests.oracle.literals import decimal
 from tests.oracle.values import Value, canonical, rank
 
@@ -25,7 +25,10 @@ ITEMS = ("TOP", "FREQUENT", "APPROX_FREQUENT", "RECURRING")
 _TYPES = {"COUNT": Type.BIGINT, "APPROX_COUNT_DISTINCT": Type.BIGINT}
 _TYPES |= dict.fromkeys(("AVG", "VARIANCE", "STDDEV", "REGR_SLOPE", "REGR_INTERCEPT"), Type.DOUBLE)
 _TYPES |= dict.fromkeys(("QUANTILE", "APPROX_QUANTILE"), Type.DOUBLE)
-_OF_ARGUMENT = ("SUM", "MIN", "MAX", "FIRST", "LAST", *ITEMS)
+_TYPES |= dict.fromkeys(("COVAR_POP", "COVAR_SAMP", "CORR"), Type.DOUBLE)
+_TYPES |= {"STRING_AGG": Type.STRING, "COUNT_IF": Type.BIGINT}
+_OF_ARGUMENT = ("SUM", "MIN", "MAX", "FIRST", "LAST", "MIN_BY", "MAX_BY", *ITEMS)
+EDGES = ("WINDOW_START", "WINDOW_END")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,15 @@ class Aggregate:
     type: Type | None
     distinct: bool = False
     parameter: Fraction = Fraction(0)
+    second: Typed | None = None
+    """What CORR, MIN_BY and STRING_AGG take beside it."""
+    filter: Typed | None = None
+    """Only rows count for which it is true."""
+
+    def counted(self, members: Sequence[Member]) -> Sequence[Member]:
+        if self.filter is None:
+            return members
+        return [member for member in members if self.filter.of(member.values) is True]
 
 
 @dataclass(frozen=True)
@@ -58,10 +70,17 @@ def read_aggregate(call: ast.FunctionCall, reader: Reader, weighted: bool = Fals
     parameter = Fraction(*(decimal(second) for second in call.arguments[1:] if isinstance(second, ast.Number)))
     type_ = _TYPES.get(name, argument.type if argument else None)
     if name == "MEDIAN":
-        return Aggregate("QUANTILE", argument, Type.DOUBLE, parameter=Fraction(1, 2))
+        chosen = None if call.filter is None else reader.read(call.filter)
+        return Aggregate("QUANTILE", argument, Type.DOUBLE, parameter=Fraction(1, 2), filter=chosen)
     if name == "SUM" and type_ is Type.BIGINT:
         type_ = Type.HUGEINT
-    return Aggregate(name, argument, Type.DOUBLE if weighted else type_, call.distinct, parameter)
+    type_ = Type.DOUBLE if weighted else type_
+    chosen = None if call.filter is None else reader.read(call.filter)
+    if name == "COUNT_IF":
+        assert argument is not None, "COUNT_IF takes a condition"
+        return Aggregate("COUNT", None, type_, filter=logical("AND", [argument, *([chosen] if chosen else [])]))
+    second = reader.read(call.arguments[1]) if len(call.arguments) > 1 else None
+    return Aggregate(name, argument, type_, call.distinct, parameter, second, chosen)
 
 
 def nearest_double(exact: Fraction) -> float:
@@ -74,8 +93,15 @@ def nearest_double(exact: Fraction) -> float:
 
 def aggregate(spec: Aggregate, members: Sequence[Member], tau: Instant, weighted: bool = False) -> Value:
     """The value of a scalar aggregate over a group's rows, which come in stream order."""
+    if spec.function in EDGES:
+        return tau - int(spec.parameter)
+    members = spec.counted(members)
     if spec.argument is None:
         return _count(members, weighted)
+    if spec.second is not None and spec.function in _OF_TWO:
+        assert isinstance(spec.second, Typed)
+        pairs = [(value, canonical(spec.second.of(member.values))) for value, member in _given(spec, members)]
+        return _OF_TWO[spec.function](pairs)
     given = _given(spec, members)
     present = [(value, member) for value, member in given if value is not None]
     if spec.distinct:
@@ -206,12 +232,70 @@ def _line(numbers: Weighed, tau: Instant, *, intercept: bool) -> Value:
     return nearest_double((total - slope * sum(times, Fraction(0))) / n if intercept else slope)
 
 
+Pairs = Sequence[tuple[Value, Value]]
+
+
+def _by(pairs: Pairs, *, largest: bool) -> Value:
+    """What stands beside the least or greatest, the first of equal ones."""
+    there = [(value, by) for value, by in pairs if by is not None]
+    if not there:
+        return None
+    best = (max if largest else min)(rank(by) for _, by in there)
+    return next(value for value, by in there if rank(by) == best)
+
+
+def _joined(pairs: Pairs) -> Value:
+    texts = [str(text) for text, _ in pairs if text is not None]
+    return str(pairs[0][1]).join(texts) if texts else None
+
+
+def _covariance(pairs: Pairs, *, sample: bool) -> Value:
+    """The mean product of the distances from both means, over n or over n − 1."""
+    both = [(_number(y), _number(x)) for y, x in pairs if y is not None and x is not None]
+    n = len(both)
+    if n < (2 if sample else 1):
+        return None
+    if _special(number for pair in both for number in pair) is not None:
+        return math.nan
+    return nearest_double(_products(both) / (n - 1 if sample else n))
+
+
+def _products(both: Sequence[tuple[Number, Number]]) -> Fraction:
+    means = [sum(map(Fraction, side), Fraction(0)) / len(both) for side in zip(*both, strict=True)]
+    return sum(((Fraction(y) - means[0]) * (Fraction(x) - means[1]) for y, x in both), Fraction(0))
+
+
+def _correlation(pairs: Pairs) -> Value:
+    """The square root of its square, which is rounded once, with the sign of the covariance."""
+    both = [(_number(y), _number(x)) for y, x in pairs if y is not None and x is not None]
+    if len(both) < 2:
+        return None
+    if _special(number for pair in both for number in pair) is not None:
+        return math.nan
+    together = _products(both)
+    spreads = _products([(y, y) for y, _ in both]) * _products([(x, x) for _, x in both])
+    if spreads == 0:
+        return None
+    return math.copysign(math.sqrt(nearest_double(together**2 / spreads)), 1 if together >= 0 else -1)
+
+
+_OF_TWO: dict[str, Callable[[Pairs], Value]] = {
+    "MIN_BY": lambda pairs: _by(pairs, largest=False),
+    "MAX_BY": lambda pairs: _by(pairs, largest=True),
+    "STRING_AGG": _joined,
+    "COVAR_POP": lambda pairs: _covariance(pairs, sample=False),
+    "COVAR_SAMP": lambda pairs: _covariance(pairs, sample=True),
+    "CORR": _correlation,
+}
+
+
 def items(spec: Aggregate, members: Sequence[Member], steps: int) -> list[tuple[Value, int]]:
     """The (item, count) rows of TOP, FREQUENT and RECURRING, by count descending, then item.
 
     TOP(x, k) has the k first of that order; FREQUENT(x, theta) those that more than theta of the values are;
     RECURRING(x) those in every one of the ``steps`` of a multi-granular window (seed 003, section IV.C).
     """
+    members = spec.counted(members)
     present = [(value, member.step) for value, member in _given(spec, members) if value is not None]
     counts: Counter[Value] = Counter(value for value, _ in present)
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], rank(entry[0])))
@@ -237,7 +321,7 @@ def known_items(spec: Aggregate, members: Sequence[Member], ends: Sequence[Insta
     bound = 0
     for end in sorted(set(ends)):
         mine = [member for member, other in zip(members, ends, strict=True) if other == end]
-        counts = Counter(value for value, _ in _given(spec, mine) if value is not None)
+        counts = Counter(value for value, _ in _given(spec, spec.counted(mine)) if value is not None)
         listed = sorted(counts.items(), key=lambda entry: (-entry[1], rank(entry[0])))[:most]
         known.update(dict(listed))
         bound += listed[-1][1] if len(listed) == most else 0

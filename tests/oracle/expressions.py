@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from stairwise.cql import ast
 from stairwise.schema import Type
-from tests.oracle.functions import ARITHMETIC, COMPARISONS, OF_DOUBLE, OF_STRINGS, like, within
+from tests.oracle.functions import ARITHMETIC, COMPARISONS, OF_DOUBLE, OF_INSTANTS, OF_STRINGS, SHORTEST, like, within
+from tests.oracle.functions import cast as cast_value
 from tests.oracle.literals import rfc_3339
-from tests.oracle.values import Value
+from tests.oracle.values import Value, rank
 
 Row = Sequence[Value]
 
@@ -182,6 +183,10 @@ class Reader:
     def _column(self, node: ast.ColumnRef) -> Typed:
         name, of = node.name.text, None if node.qualifier is None else node.qualifier.text
         found = [i for i, column in enumerate(self.columns) if column.name == name and of in (None, column.of)]
+        if not found and of is None and name not in self.aliases:
+            edge = self.aggregate(ast.FunctionCall(node.name, (), node.span))
+            assert edge is not None, f"there is no column {name}"
+            return edge
         if not found and of is None:
             return Reader(self.columns, {}, self.aggregate).read(self.aliases[name])
         (place,) = found
@@ -224,6 +229,25 @@ class Reader:
             (operand,) = map(_number, arguments)
             type_ = operand.type or Type.BIGINT
             return strict(type_, lambda value: within(type_, abs(value)), operand)
+        if name == "MOD":
+            left, right = arguments
+            return self._calculate("%", _number(left), _number(right))
+        if name == "NULLIF":
+            left, equal = arguments[0], compare("=", *arguments)
+            return Typed(left.type, lambda row: None if equal.of(row) is True else left.of(row))
+        if name in SHORTEST:
+            target, alike = meeting(*arguments)
+
+            def chosen(row: Row) -> Value:
+                there = sorted((v for one in alike if (v := one.of(row)) is not None), key=rank)
+                return there[SHORTEST[name]] if there else None
+
+            return Typed(target, chosen)
+        if name in OF_INSTANTS:
+            type_, function = OF_INSTANTS[name]
+            place = 0 if name == "FORMAT_TIMESTAMP" else 1
+            arguments[place] = _as(arguments[place], Type.TIMESTAMP)
+            return strict(type_, function, *arguments)
         if name in OF_DOUBLE:
             return strict(Type.DOUBLE, OF_DOUBLE[name], *(_as(argument, Type.DOUBLE) for argument in arguments))
         type_, function = OF_STRINGS[name]
@@ -231,5 +255,7 @@ class Reader:
 
 
 def _cast(operand: Typed, target: Type) -> Typed:
-    """To the type that it has, or of a number or an instant to DOUBLE."""
-    return operand if operand.type is target else strict(Type.DOUBLE, float, operand)
+    source = operand.type
+    if source is target or source is None:
+        return Typed(target, operand.of)
+    return strict(target, lambda value: cast_value(value, source, target), operand)

@@ -18,7 +18,7 @@ from typing import Any
 from stairwise.cql import ast
 from stairwise.cql.source import Source
 from stairwise.schema import Instant, Type
-from tests.oracle.aggregates import ITEMS, Aggregate, Member, aggregate, items, known_items, read_aggregate
+from tests.oracle.aggregates import EDGES, ITEMS, Aggregate, Member, aggregate, items, known_items, read_aggregate
 from tests.oracle.expressions import Column, Reader, Typed, common_type, widened
 from tests.oracle.rows import OracleRow
 from tests.oracle.streams import Stream
@@ -167,7 +167,12 @@ class Select:
 
     def _aggregate(self, call: ast.FunctionCall) -> Typed | None:
         """An aggregate's value behind the columns of its group's first row; None if the call is no aggregate."""
-        found = read_aggregate(call, Reader(self._columns), self._is_weighted)
+        name, edges = call.name.text.upper(), self.inputs[0].window.edges
+        found: Aggregate | None
+        if name in EDGES and edges is not None:
+            found = Aggregate(name, None, Type.TIMESTAMP, parameter=Fraction(edges[EDGES.index(name)]))
+        else:
+            found = read_aggregate(call, Reader(self._columns), self._is_weighted)
         if found is None:
             return None
         place = len(self._columns) + len(self._aggregates)

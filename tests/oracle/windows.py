@@ -53,6 +53,8 @@ class Window:
     end: Instant | None = None
     """A landmark reports from the first τ ≥ start to the first τ ≥ end."""
     levels: Levels | None = None
+    edges: tuple[Duration, Duration] | None = None
+    """How far before a report a time window begins and ends."""
 
     @property
     def has_levels(self) -> bool:
@@ -99,10 +101,18 @@ def _slide(given: object, stream: Stream) -> Duration:
 
 def _sliding(range_: Duration, slide: Duration, options: dict[str, ast.Duration]) -> Window:
     lag, offset = (length(options[word]) if word in options else 0 for word in ("LAG", "OFFSET"))
+    if "LEFT" in options:  # [a, b): it reports at b − 1 ms, its last instant
+        return Window(
+            lambda past, tau, _: [row for row in past if tau + 1 - lag - range_ <= row.ts < tau + 1 - lag],
+            ((slide, offset - 1),),
+            lag=lag,
+            edges=(lag + range_ - 1, lag - 1),
+        )
     return Window(
         lambda past, tau, _: [row for row in past if tau - lag - range_ < row.ts <= tau - lag],
         ((slide, offset),),
         lag=lag,
+        edges=(lag + range_, lag),
     )
 
 

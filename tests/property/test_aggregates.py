@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from stairwise.aggregates.catalogue import algebra_for
 from stairwise.aggregates.contract import Algebra, ItemAlgebra, Rows, SubtractableAlgebra, identity
 from stairwise.aggregates.sketches import RELATIVE_ERROR
-from stairwise.expressions.tree import Aggregate, Field
+from stairwise.expressions.tree import Aggregate, Const, Field
 from stairwise.schema import Type
 from tests.oracle import aggregates as oracle
 from tests.oracle.aggregates import Member
-from tests.oracle.expressions import Typed
+from tests.oracle.expressions import Typed, literal
 from tests.oracle.values import Value, canonical
 
 NUMBERS = (Type.BIGINT, Type.DOUBLE)
@@ -32,6 +32,10 @@ def call(
 ) -> Aggregate:
     args = () if over is None else (Field(0, "x", over),)
     return Aggregate(function, args, result or over or Type.BIGINT, distinct, q)
+
+
+def two(function: str, first: Type, second: Type, result: Type) -> Aggregate:
+    return Aggregate(function, (Field(0, "x", first), Field(1, "y", second)), result)
 
 
 def _sums(distinct: bool) -> list[Aggregate]:
@@ -51,6 +55,14 @@ EXACT = [
     *(call("QUANTILE", t, Type.DOUBLE, q) for t in NUMBERS for q in (0.0, 0.1, 0.5, 0.95, 1.0, 1e-20)),
     *(call(f, t, Type.DOUBLE) for f in ("REGR_SLOPE", "REGR_INTERCEPT") for t in NUMBERS),
 ]
+OF_TWO = [
+    *(two(f, a, b, Type.DOUBLE) for f in ("COVAR_POP", "COVAR_SAMP", "CORR") for a in NUMBERS for b in NUMBERS),
+    *(two(f, a, b, a) for f in ("MIN_BY", "MAX_BY") for a in ANY for b in ANY if b is not Type.BOOLEAN),
+    Aggregate("STRING_AGG", (Field(0, "x", Type.STRING), Const("+", Type.STRING)), Type.STRING),
+    *(two(f, a, Type.BOOLEAN, a) for f in ("FIRST", "LAST") for a in ANY),
+]
+"""FIRST and LAST with a condition are those with FILTER."""
+EXACT += OF_TWO
 SKETCHES = [
     *(call("APPROX_QUANTILE", t, Type.DOUBLE, q) for t in NUMBERS for q in (0.0, 0.5, 0.99, 1.0)),
     *(call("APPROX_COUNT_DISTINCT", t, Type.BIGINT) for t in ANY),
@@ -73,7 +85,8 @@ def by_function(specs: Sequence[Aggregate]) -> list[object]:
 
 def drawn(data: st.DataObject, specs: Sequence[Aggregate]) -> tuple[Aggregate, list[Row]]:
     spec = data.draw(st.sampled_from(specs))
-    return spec, data.draw(streams(spec.args[0].type if spec.args else Type.BIGINT))
+    types = [arg.type for arg in spec.args]
+    return spec, data.draw(streams(*types or [Type.BIGINT]))
 
 
 DOUBLES = st.one_of(
@@ -108,18 +121,20 @@ class Row:
     partition: int
     sequence: int
     batch: int
+    second: Value = None
 
 
-def streams(type_: Type) -> st.SearchStrategy[list[Row]]:
+def streams(type_: Type, second_type: Type = Type.BOOLEAN) -> st.SearchStrategy[list[Row]]:
     """Rows in any order of arrival, few enough of them and of their values that groups and batches meet often."""
     group, partition, batch = st.integers(0, GROUPS - 2), st.integers(0, 2), st.integers(0, 3)
     value = st.one_of(st.none(), VALUES[type_], VALUES[type_])
-    rows = st.lists(st.tuples(group, value, TIMES, partition, batch), max_size=16)
+    second = st.one_of(st.none(), VALUES[second_type], VALUES[second_type])
+    rows = st.lists(st.tuples(group, value, TIMES, partition, batch, second), max_size=16)
     copies = st.lists(st.integers(0, 15), max_size=8)
 
-    def dealt(drawn: list[tuple[int, Value, int, int, int]], again: list[int]) -> list[Row]:
+    def dealt(drawn: list[tuple[int, Value, int, int, int, Value]], again: list[int]) -> list[Row]:
         drawn = drawn + [drawn[i % len(drawn)] for i in again if drawn]
-        return [Row(g, v, t, p, sequence, b) for sequence, (g, v, t, p, b) in enumerate(drawn)]
+        return [Row(g, v, t, p, sequence, b, s) for sequence, (g, v, t, p, b, s) in enumerate(drawn)]
 
     return st.builds(dealt, rows, copies)
 
@@ -129,7 +144,8 @@ AT = 1_700_000_050_000
 
 
 def columns(rows: Sequence[Row], spec: Aggregate) -> tuple[list[pa.Array], Rows, np.ndarray]:
-    args = [pa.array([r.value for r in rows], spec.args[0].type.arrow)] if spec.args else []
+    values = [[r.value for r in rows], [r.second for r in rows]][: len(spec.args)]
+    args = [pa.array(column, arg.type.arrow) for column, arg in zip(values, spec.args, strict=True)]
     places = Rows(
         np.array([r.time for r in rows], np.int64),
         np.array([r.partition for r in rows], np.int32),
@@ -162,22 +178,27 @@ def bits(column: pa.RecordBatch | pa.Array) -> str:
 
 def members(rows: Sequence[Row], group: int) -> list[Member]:
     mine = [r for r in rows if r.group == group]
-    return [Member((r.value,), r.time) for r in sorted(mine, key=lambda r: (r.time, r.partition, r.sequence))]
+    return [Member((r.value, r.second), r.time) for r in sorted(mine, key=lambda r: (r.time, r.partition, r.sequence))]
 
 
 def definition(spec: Aggregate, rows: Sequence[Row], group: int) -> Value:
     mine = members(rows, group)
     if spec.function in ("FIRST", "LAST"):
+        if len(spec.args) > 1:
+            mine = [member for member in mine if member.values[1] is True]
         ends = mine[:1] if spec.function == "FIRST" else mine[-1:]
         return canonical(ends[0].values[0]) if ends else None
     return oracle.aggregate(as_defined(spec), mine, AT)
 
 
 def as_defined(spec: Aggregate) -> oracle.Aggregate:
-    """The same to the oracle: over the only value of a row, its parameter as it is written."""
+    """The same to the oracle: over the values of a row, its parameter as it is written."""
     argument = Typed(spec.args[0].type, lambda row: row[0]) if spec.args else None
+    second = Typed(spec.args[1].type, lambda row: row[1]) if len(spec.args) > 1 else None
+    if second is not None and isinstance(spec.args[1], Const):
+        second = literal(Type.STRING, spec.args[1].value)
     parameter = Fraction(repr(spec.parameter or 0.0))
-    return oracle.Aggregate(spec.function, argument, spec.type, spec.distinct, parameter)
+    return oracle.Aggregate(spec.function, argument, spec.type, spec.distinct, parameter, second)
 
 
 @pytest.mark.parametrize("specs", by_function(EXACT))

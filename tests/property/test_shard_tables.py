@@ -22,9 +22,8 @@ from services.operators.stage1 import SequencedMessage, parcels_of, runs
 from stairwise.reports.contract import Report
 from stairwise.reports.expansion import Expansion
 from stairwise.reports.lines import line_dicts
-from stairwise.schema import DAWN, DUSK, Stream
+from stairwise.schema import DAWN, DUSK, EARLIEST, Stream
 from stairwise.state.store import MemoryStore
-from stairwise.streams.times import EARLIEST
 from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders, encode_rows
 from tests.oracle import OracleRow, evaluate

@@ -25,6 +25,7 @@ from stairwise.aggregates.contract import Kind, Rows
 from stairwise.expressions.views import (
     Bools,
     Ints,
+    bool_values,
     canonical,
     float64_view,
     from_numpy,
@@ -62,7 +63,9 @@ class End:
         )
 
     def lift(self, args: Sequence[pa.Array], rows: Rows, codes: Ints, groups: int) -> pa.RecordBatch:
-        return self._pick(rows, args[0], None, codes, groups)
+        """Of two arguments the second says which rows count: FILTER, where a NULL is a value."""
+        counts = bool_values(args[1]) if len(args) > 1 else None
+        return self._pick(rows, args[0], counts, codes, groups)
 
     def combine(self, partials: pa.RecordBatch, codes: Ints, groups: int) -> pa.RecordBatch:
         time, partition, sequence, value = partials.columns
@@ -73,33 +76,36 @@ class End:
         return partials.column(3)
 
     def _pick(self, rows: Rows, values: pa.Array, valid: Bools | None, codes: Ints, groups: int) -> pa.RecordBatch:
-        index, seen = self._winners(rows, valid, codes, groups)
+        index, seen = end_rows(rows, valid, codes, groups, last=self.last)
         # Row 0 stands in for groups without rows; with no row at all there is nothing to stand in.
         if len(values) == 0:
             return pa.RecordBatch.from_arrays([pa.nulls(groups, f.type) for f in self.state], schema=self.state)
         picked = values.take(from_numpy(index, seen))
         if pa.types.is_floating(self.dtype):
             picked = from_numpy(canonical(float64_view(picked)), validity(picked))
-        columns = [
-            from_numpy(rows.time[index], seen),
-            from_numpy(rows.partition[index], seen),
-            from_numpy(rows.sequence[index], seen),
-            picked,
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.state)
+        return pa.RecordBatch.from_arrays([*rows_of(rows, index, seen), picked], schema=self.state)
 
-    def _winners(self, rows: Rows, valid: Bools | None, codes: Ints, groups: int) -> tuple[Ints, Bools | None]:
-        """The winning row of each group: by time, then among those of that time by partition, then sequence."""
-        contenders: Bools | None = valid
-        best, seen = grouped.extreme(rows.time, contenders, codes, groups, largest=self.last)
-        level = rows.time == best[codes]
-        contenders = level if contenders is None else level & contenders
-        for keys in (rows.partition.astype(np.int64), rows.sequence):
-            at = np.flatnonzero(contenders)
-            best, _ = grouped.extreme(keys[at], None, codes[at], groups, largest=self.last)
-            contenders = np.zeros(len(codes), np.bool_)
-            contenders[at[keys[at] == best[codes[at]]]] = True
-        winner = np.zeros(groups, np.int64)
+
+def end_rows(rows: Rows, valid: Bools | None, codes: Ints, groups: int, *, last: bool) -> tuple[Ints, Bools | None]:
+    """The first or last row of each group: by time, then among those of that time by partition, then sequence.
+
+    Row 0 stands in for a group without one; which groups have one is told with it (None: all do).
+    """
+    contenders: Bools | None = valid
+    best, seen = grouped.extreme(rows.time, contenders, codes, groups, largest=last)
+    level = rows.time == best[codes]
+    contenders = level if contenders is None else level & contenders
+    for keys in (rows.partition.astype(np.int64), rows.sequence):
         at = np.flatnonzero(contenders)
-        winner[codes[at]] = at
-        return winner, seen
+        best, _ = grouped.extreme(keys[at], None, codes[at], groups, largest=last)
+        contenders = np.zeros(len(codes), np.bool_)
+        contenders[at[keys[at] == best[codes[at]]]] = True
+    winner = np.zeros(groups, np.int64)
+    at = np.flatnonzero(contenders)
+    winner[codes[at]] = at
+    return winner, seen
+
+
+def rows_of(rows: Rows, index: Ints, seen: Bools | None) -> list[pa.Array]:
+    """The places of some rows as columns."""
+    return [from_numpy(column[index], seen) for column in (rows.time, rows.partition, rows.sequence)]

@@ -28,6 +28,7 @@ from stairwise.aggregates.extremes import Extreme
 from stairwise.aggregates.moments import Variance
 from stairwise.aggregates.regression import Regression
 from stairwise.aggregates.sums import IntegerSum
+from stairwise.aggregates.window_edges import WindowEdge
 from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Expr
 from stairwise.expressions.views import Ints
 from stairwise.operators.levels import Partial
@@ -208,7 +209,8 @@ def _items(algebra: Algebra, partials: pa.RecordBatch) -> pa.Array:
 
 
 def _lowered(algebra: Algebra, partials: pa.RecordBatch, at: Ints) -> pa.Array:
-    if len(at) <= 1 or not isinstance(algebra, Regression) or not algebra.intercept:
+    moves = isinstance(algebra, WindowEdge) or (isinstance(algebra, Regression) and algebra.intercept)
+    if len(at) <= 1 or not moves:
         return algebra.lower(partials, int(at[0]) if len(at) else 0)
     edges = [0, *(np.flatnonzero(np.diff(at)) + 1).tolist(), len(at)]
     return pa.concat_arrays([algebra.lower(partials.slice(i, j - i), int(at[i])) for i, j in pairwise(edges)])

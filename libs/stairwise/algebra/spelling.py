@@ -49,6 +49,8 @@ def spell_expr(expr: Expr) -> str:
             whens = zip(branches[::2], branches[1::2], strict=True)
             spelled = "".join(f" WHEN {spell_expr(w)} THEN {spell_expr(t)}" for w, t in whens)
             return f"CASE{spelled} ELSE {spell_expr(otherwise)} END"
+        case Call(op, (operand,)) if op.startswith("cast_"):
+            return f"CAST({spell_expr(operand)} AS {expr.type.value})"
         case Call(op, args) if op in _INFIX:
             return f" {op.upper()} ".join(map(_operand, args))
         case Call():

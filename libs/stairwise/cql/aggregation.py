@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stairwise.aggregates.catalogue import AGGREGATES, WEIGHABLE, AggregateFunction, Parameter
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, is_null
-from stairwise.cql.expressions import AggregateCall, ExpressionResolver
-from stairwise.cql.functions import AGGREGATES, WEIGHABLE, AggregateFunction, Parameter, Takes
+from stairwise.cql.expressions import EDGES, AggregateCall, ExpressionResolver
 from stairwise.cql.literals import count, double
 from stairwise.cql.source import Source
+from stairwise.expressions.functions import Constant, Takes
 from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Call, Const, Expr, Field
-from stairwise.schema import Type
+from stairwise.schema import Duration, Type
 
 MAX_AGGREGATES = 500
 MAX_TOP = 10_000
+_NUMBERS = ("no arguments", "one argument", "two arguments")
+_SPELLED = {"MEDIAN": "QUANTILE", "COUNT_IF": "COUNT"}
+_ONE = Const(1, Type.BIGINT)
 
 
 def refuse_aggregates(source: Source, clause: str, hint: str) -> AggregateCall:
@@ -40,6 +44,8 @@ class AggregateCalls:
     source: Source
     arguments: ExpressionResolver
     weighted: bool
+    edges: tuple[Duration, Duration] | None
+    """How far before a report its window begins and ends, if it has one time window."""
     found: dict[Aggregate, int] = field(default_factory=dict)
 
     def __call__(self, call: ast.FunctionCall) -> Expr:
@@ -68,40 +74,62 @@ class AggregateCalls:
         if call.star:
             if name != "COUNT":
                 raise self.source.error(call.span, f"{name} needs a column, not *", hint="only COUNT(*) takes *")
-            return Aggregate("COUNT", (), Type.DOUBLE if self.weighted else Type.BIGINT)
-        wanted = 2 if function.parameter else 1
-        if len(call.arguments) != wanted:
-            parameter = f" and {function.parameter.value}" if function.parameter else ""
+            counted = () if call.filter is None else (_where(self._filter(call.filter), _ONE),)
+            return Aggregate("COUNT", counted, Type.DOUBLE if self.weighted else Type.BIGINT)
+        if len(call.arguments) != function.arguments:
             raise self.source.error(
                 call.span,
-                f"{name} takes {'two arguments' if function.parameter else 'one argument'}, not {len(call.arguments)}",
-                expected=f"{name} of an expression{parameter}",
+                f"{name} takes {_NUMBERS[function.arguments]}, not {len(call.arguments)}",
+                expected=function.example,
             )
-        argument = self.arguments.typed(call.arguments[0])
-        self._check(name, function, argument)
+        if name in EDGES:
+            return self._edge(name, call)
+        arguments = [self.arguments.typed(argument) for argument in call.arguments[: len(function.takes)]]
+        args = tuple(self._fitting(name, *pair) for pair in zip(function.takes, arguments, strict=True))
+        if call.filter is not None:
+            args = _filtered(name, args, self._filter(call.filter))
         return Aggregate(
-            "QUANTILE" if name == "MEDIAN" else name,
-            (argument.expr,),
-            self._type(name, function, argument.expr.type),
+            _SPELLED.get(name, name),
+            args,
+            self._type(name, function, arguments[0].expr.type),
             distinct=call.distinct,
-            parameter=0.5 if name == "MEDIAN" else self._parameter(name, function, call.arguments[1:]),
+            parameter=0.5 if name == "MEDIAN" else self._parameter(name, function, call.arguments[-1]),
         )
 
-    def _check(self, name: str, function: AggregateFunction, argument: Typed) -> None:
+    def _edge(self, name: str, call: ast.FunctionCall) -> Aggregate:
+        if self.edges is None:
+            raise self.source.error(
+                call.span,
+                f"{name} is of one time window, and this query has another kind or several",
+                expected="one window [RANGE w SLIDE b] or [TUMBLE w]",
+            )
+        if call.filter is not None:
+            raise self.source.error(call.span, f"{name} is the same whatever the rows", hint="leave FILTER out")
+        return Aggregate(name, (), Type.TIMESTAMP, parameter=float(self.edges[EDGES.index(name)]))
+
+    def _filter(self, condition: ast.Expression) -> Expr:
+        return self.arguments.condition(condition, "FILTER")
+
+    def _fitting(self, name: str, takes: Takes | Constant, argument: Typed) -> Expr:
+        if isinstance(takes, Constant):
+            return self.arguments.fitting(name, takes, argument)
         kind = argument.expr.type
         fits = {
             Takes.NUMBER: kind.is_numeric,
+            Takes.STRING: kind is Type.STRING,
+            Takes.CONDITION: kind is Type.BOOLEAN,
             Takes.ORDERED: kind is not Type.BOOLEAN,
             Takes.ANY: True,
-        }[function.takes]
+        }[takes]
         if is_null(argument.expr):
-            raise self.source.error(argument.span, f"{name} of NULL says nothing", expected=function.takes.value)
+            raise self.source.error(argument.span, f"{name} of NULL says nothing", expected=takes.value)
         if not fits:
             raise self.source.error(
                 argument.span,
-                f"{name} needs {function.takes.value}, and this is of type {kind.value}",
+                f"{name} needs {takes.value}, and this is of type {kind.value}",
                 hint="CAST(... AS DOUBLE) gives an instant's milliseconds" if kind is Type.TIMESTAMP else "",
             )
+        return _where(argument.expr, _ONE) if takes is Takes.CONDITION else argument.expr
 
     def _type(self, name: str, function: AggregateFunction, argument: Type) -> Type:
         if self.weighted:
@@ -110,10 +138,9 @@ class AggregateCalls:
             return Type.HUGEINT if argument is Type.BIGINT else argument
         return function.result or argument
 
-    def _parameter(self, name: str, function: AggregateFunction, arguments: tuple[ast.Expression, ...]) -> float | None:
+    def _parameter(self, name: str, function: AggregateFunction, node: ast.Expression) -> float | None:
         if function.parameter is None:
             return None
-        (node,) = arguments
         if not isinstance(node, ast.Number):
             raise self.source.error(
                 node.span,
@@ -135,6 +162,21 @@ class AggregateCalls:
                 expected=function.parameter.value,
             )
         return value
+
+
+def _where(condition: Expr, value: Expr) -> Expr:
+    """The value where the condition holds, else NULL."""
+    return Call("case", (condition, value, Const(None, value.type)), value.type)
+
+
+def _filtered(name: str, args: tuple[Expr, ...], condition: Expr) -> tuple[Expr, ...]:
+    """Rows that FILTER leaves out are rows without a value. To FIRST and LAST a NULL is one: they see the condition."""
+    match name:
+        case "FIRST" | "LAST":
+            return (*args, condition)
+        case "MIN_BY" | "MAX_BY":
+            return (args[0], _where(condition, args[1]))
+    return (_where(condition, args[0]), *args[1:])
 
 
 class UngroupedColumnError(Exception):

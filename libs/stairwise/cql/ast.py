@@ -108,6 +108,10 @@ class FunctionCall:
     span: Span
     distinct: bool = False
     star: bool = False
+    filter: Expression | None = None
+    """Of FILTER (WHERE ...)."""
+    by_from: bool = False
+    """Was it written with FROM, as EXTRACT(hour FROM t) is?"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,19 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def cast(self, function: ast.Name, operand: ast.Expression, type_: ast.Name, close: Token) -> ast.Cast:
         return ast.Cast(function, operand, type_, function.span.to(_span(close)))
 
+    def short_cast(self, operand: ast.Expression, type_: ast.Name) -> ast.Cast:
+        span = operand.span.to(type_.span)
+        return ast.Cast(ast.Name("CAST", span), operand, type_, span)
+
+    def extract(self, name: ast.Name, field: ast.Name, operand: ast.Expression, close: Token) -> ast.FunctionCall:
+        what = ast.String(field.text, field.span)
+        return ast.FunctionCall(name, (what, operand), name.span.to(_span(close)), by_from=True)
+
+    def filtered(
+        self, call: ast.FunctionCall, filter_: Token, condition: ast.Expression, close: Token
+    ) -> ast.FunctionCall:
+        return replace(call, filter=condition, span=call.span.to(_span(close)))
+
     def parenthesised(self, open_: Token, inner: ast.Expression, close: Token) -> ast.Expression:
         """The same expression; only its text is longer."""
         return replace(inner, span=_span(open_).to(_span(close)))
@@ -175,7 +188,7 @@ class SyntaxBuilder(Transformer[Token, Any]):
         span = _span(keyword)
         return ast.Option(keyword.upper(), value, span if value is None else span.to(value.span))
 
-    slide = row_slide = lag = row_lag = offset = retain = option
+    slide = row_slide = lag = row_lag = offset = left_closed = retain = option
     lateness = idle_after = partition_by = partitions = granule = live = future = reject = option
     retroactive = lateness_default = idle_default = retain_default = option
 

@@ -17,10 +17,11 @@ from functools import cache
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 
-from stairwise.cql.functions import AGGREGATES, SCALARS
+from stairwise.aggregates.catalogue import AGGREGATES
 from stairwise.cql.parser import lark
 from stairwise.cql.source import statements
 from stairwise.errors import StatementError
+from stairwise.expressions.functions import SCALARS
 from stairwise.schema import Type
 
 UNITS = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from stairwise.aggregates.catalogue import AGGREGATES, AGGREGATES_ELSEWHERE
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, common_type, is_null, unify
+from stairwise.cql.column_types import column_type
 from stairwise.cql.comparison import are_mixed, compare_exactly, decided, same_number
-from stairwise.cql.functions import AGGREGATES, SCALARS, Scalar, Takes
 from stairwise.cql.literals import bigint, double, typed_timestamp
 from stairwise.cql.names import NameScope
 from stairwise.cql.source import Source, Span
 from stairwise.errors import nearest
+from stairwise.expressions.casts import cast_op
 from stairwise.expressions.conditions import all_of, balanced
+from stairwise.expressions.functions import ELSEWHERE, SCALARS, Constant, Scalar, Takes
 from stairwise.expressions.tree import Call, Const, Expr
 from stairwise.schema import Type
 
@@ -26,6 +29,8 @@ MAX_REPETITION = 5_000
 """How many nodes the spelling-out of sugar may add to a statement."""
 MAX_LIST = 1_000
 """Values of an IN list, branches of a CASE."""
+
+EDGES = ("WINDOW_START", "WINDOW_END")
 
 AggregateCall = Callable[[ast.FunctionCall], Expr]
 
@@ -140,6 +145,8 @@ class ExpressionResolver:
     def _column(self, node: ast.ColumnRef) -> Expr:
         aliased = self._aliases.get(node.name.text) if node.qualifier is None else None
         if aliased is None or self._scope.find(node.name.text):
+            if _is_edge(node) and not self._scope.find(node.name.text):
+                return self._aggregate(ast.FunctionCall(node.name, (), node.span))
             return self._scope.resolve(self._source, node)
         hidden, self._aliases = self._aliases, {}  # an alias does not see the others, nor itself
         try:
@@ -284,32 +291,92 @@ class ExpressionResolver:
             return self._aggregate(node)
         function = SCALARS.get(name)
         if function is None:
+            known = {**AGGREGATES_ELSEWHERE, **ELSEWHERE}.get(name)
             raise self._source.error(
                 node.name.span,
                 f"there is no function {node.name.text!r}",
-                hint=nearest(name, [*SCALARS, *AGGREGATES], "function"),
+                hint=f"write {_example(known)}" if known else nearest(name, [*SCALARS, *AGGREGATES], "function"),
             )
         if node.distinct or node.star:
             raise self._source.error(node.span, f"{name} takes values, neither DISTINCT nor *")
+        if node.filter is not None:
+            raise self._source.error(node.span, f"FILTER is for aggregates, and {name} is none", hint="write CASE WHEN")
+        if node.by_from and name != "EXTRACT":
+            raise self._source.error(node.span, f"{name} takes its arguments with commas", expected=function.example)
         if not function.least <= len(node.arguments) <= function.most:
-            wanted = "one argument" if function.most == 1 else f"1 to {function.most:,} arguments"
-            raise self._source.error(node.span, f"{name} takes {wanted}, not {len(node.arguments)}")
-        return self._scalar(name, function, [self.typed(argument) for argument in node.arguments])
+            raise self._source.error(
+                node.span, f"{name} takes {_arguments(function)}, not {len(node.arguments)}", expected=function.example
+            )
+        arguments = [self.typed(argument) for argument in node.arguments]
+        if function.kernel is None:
+            return self._spelled(name, function, arguments, node.span)
+        args = self._fitting(name, function, arguments)
+        return Call(name.lower(), args, function.result or args[0].type)
 
-    def _scalar(self, name: str, function: Scalar, arguments: list[Typed]) -> Expr:
-        args: tuple[Expr, ...]
-        match function.takes:
-            case Takes.STRING:
-                args = tuple(self._as_string(a, name) for a in arguments)
-            case Takes.NUMBER:
-                args = tuple(self._as_number(a, name) for a in arguments)
-            case Takes.DOUBLE:
-                for argument in arguments:
-                    self._demand_number(argument, name)
-                args = tuple(coerce(self._source, a, Type.DOUBLE) for a in arguments)
+    def _spelled(self, name: str, function: Scalar, arguments: list[Typed], span: Span) -> Expr:
+        """A function that says the same as other calls."""
+        match name:
+            case "MOD":
+                left, right = arguments
+                return self._arithmetic("%", (left, right))
+            case "NULLIF":
+                left, right = arguments
+                self._budget.spend(self._source, span, left.expr, 1)
+                return Call(
+                    "case", (self._compare("=", left, right), Const(None, left.expr.type), left.expr), left.expr.type
+                )
             case _:
-                args = unify(self._source, arguments, name, Type.STRING)
-        return Call(function.op, args, function.result or args[0].type)
+                args = self._fitting(name, function, arguments)
+                return Call(name.lower(), args, args[0].type)
+
+    def _fitting(self, name: str, function: Scalar, arguments: list[Typed]) -> tuple[Expr, ...]:
+        """The arguments in the types that a function takes."""
+        takes = [*function.takes, *[function.takes[-1]] * (len(arguments) - len(function.takes))]
+        if function.result is None and function.takes[0] is not Takes.NUMBER:
+            for argument in arguments:
+                self._demand_order(name, function, argument)
+            return unify(self._source, arguments, name, Type.STRING)
+        return tuple(self.fitting(name, wanted, a) for wanted, a in zip(takes, arguments, strict=False))
+
+    def _demand_order(self, name: str, function: Scalar, argument: Typed) -> None:
+        if function.takes[0] is Takes.ORDERED and argument.expr.type is Type.BOOLEAN:
+            raise self._source.error(argument.span, f"{name} needs {Takes.ORDERED.value}, and this is of type BOOLEAN")
+
+    def fitting(self, name: str, wanted: Takes | Constant, argument: Typed) -> Expr:
+        """An argument in the type that is wanted of it."""
+        match wanted:
+            case Constant():
+                return self._constant(name, wanted, argument)
+            case Takes.STRING:
+                return self._as_string(argument, name)
+            case Takes.NUMBER:
+                return self._as_number(argument, name)
+            case Takes.DOUBLE:
+                self._demand_number(argument, name)
+                return coerce(self._source, argument, Type.DOUBLE)
+            case Takes.INSTANT:
+                return self._as_instant(name, argument)
+            case _:
+                return argument.expr
+
+    def _constant(self, name: str, wanted: Constant, argument: Typed) -> Expr:
+        expr = argument.expr
+        if not isinstance(expr, Const) or expr.value is None or expr.type is not wanted.type:
+            raise self._source.error(argument.span, f"{name} takes a constant here", expected=wanted.expected)
+        if not wanted.fits(expr.value):
+            shown = self._source.slice(argument.span)
+            raise self._source.error(argument.span, f"{name} cannot take {shown} here", expected=wanted.expected)
+        return expr
+
+    def _as_instant(self, name: str, argument: Typed) -> Expr:
+        is_text = isinstance(argument.expr, Const) and argument.expr.type is Type.STRING
+        if argument.expr.type is not Type.TIMESTAMP and not is_text:
+            raise self._source.error(
+                argument.span,
+                f"{name} needs a TIMESTAMP, and this is of type {argument.expr.type.value}",
+                hint="TO_TIMESTAMP(text), or CAST(milliseconds AS TIMESTAMP)",
+            )
+        return coerce(self._source, argument, Type.TIMESTAMP)
 
     def _cast(self, node: ast.Cast) -> Expr:
         if node.function.text.upper() != "CAST":
@@ -319,17 +386,34 @@ class ExpressionResolver:
                 hint="an alias stands behind the bracket",
             )
         operand = self.typed(node.operand)
-        target = node.type.text.upper()
-        widens = operand.expr.type in (Type.BIGINT, Type.HUGEINT, Type.TIMESTAMP) or is_null(operand.expr)
-        if target == operand.expr.type.value:
+        target = column_type(self._source, node.type, "a value")
+        known = operand.expr.type
+        if target is known:
             return operand.expr
-        if target == Type.DOUBLE.value and widens:
-            return coerce(self._source, operand, Type.DOUBLE)
-        raise self._source.error(
-            node.type.span,
-            f"there is no cast from {operand.expr.type.value} to {node.type.text}",
-            expected="DOUBLE, of a number or an instant",
-        )
+        if is_null(operand.expr) or (target is Type.DOUBLE and known in (Type.BIGINT, Type.HUGEINT, Type.TIMESTAMP)):
+            return coerce(self._source, operand, target)
+        op = cast_op(known, target)
+        if op is None:
+            raise self._source.error(node.type.span, f"there is no cast from {known.value} to {target.value}")
+        return Call(op, (operand.expr,), target)
+
+
+def _is_edge(node: ast.ColumnRef) -> bool:
+    """Is it WINDOW_START or WINDOW_END, which stand without brackets?"""
+    return node.qualifier is None and not node.name.quoted and node.name.text.upper() in EDGES
+
+
+def _example(name: str) -> str:
+    return SCALARS[name].example if name in SCALARS else AGGREGATES[name].example
+
+
+def _arguments(function: Scalar) -> str:
+    """How many arguments a function takes, in words."""
+    if function.repeats:
+        return f"{function.least} to {function.most:,} arguments"
+    if function.optional:
+        return f"{function.least} or {function.most} arguments"
+    return "one argument" if function.most == 1 else f"{function.most} arguments"
 
 
 def _negate_if(negated: bool, expr: Expr) -> Expr:

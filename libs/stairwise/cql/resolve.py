@@ -12,6 +12,7 @@ from dataclasses import replace
 from stairwise.algebra.query import Emit, Except, Query, Relation, Select, Union, Widen, inputs, selects
 from stairwise.cql import ast
 from stairwise.cql.coercion import Typed, coerce, is_null
+from stairwise.cql.column_types import column_type
 from stairwise.cql.literals import count, duration, size
 from stairwise.cql.select import resolve_select
 from stairwise.cql.source import Source, Span
@@ -33,26 +34,6 @@ LEAST_RETAINED = 1 << 20
 
 _OBJECT_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)?[A-Za-z0-9_-]+")
 """With the namespace before the dot, if there is one."""
-
-_COLUMN_TYPES = {t.value: t for t in Type if t is not Type.HUGEINT}
-_OTHER_NAMES_OF_TYPES = {
-    "INT": "BIGINT",
-    "INTEGER": "BIGINT",
-    "LONG": "BIGINT",
-    "HUGEINT": "BIGINT",
-    "SMALLINT": "BIGINT",
-    "FLOAT": "DOUBLE",
-    "REAL": "DOUBLE",
-    "DECIMAL": "DOUBLE",
-    "NUMERIC": "DOUBLE",
-    "VARCHAR": "STRING",
-    "CHAR": "STRING",
-    "TEXT": "STRING",
-    "BOOL": "BOOLEAN",
-    "DATETIME": "TIMESTAMP",
-    "DATE": "TIMESTAMP",
-    "TIME": "TIMESTAMP",
-}
 
 # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -184,21 +165,8 @@ def _columns(source: Source, definitions: tuple[ast.ColumnDefinition, ...]) -> d
             )
         if len(columns) == MAX_COLUMNS:
             raise source.error(definition.name.span, f"a stream has at most {MAX_COLUMNS:,} columns")
-        columns[name] = Column(name, _column_type(source, definition.type), nullable=not definition.not_null)
+        columns[name] = Column(name, column_type(source, definition.type, "a column"), nullable=not definition.not_null)
     return columns
-
-
-def _column_type(source: Source, name: ast.Name) -> Type:
-    word = name.text.upper()
-    if word in _COLUMN_TYPES:
-        return _COLUMN_TYPES[word]
-    known = _OTHER_NAMES_OF_TYPES.get(word)
-    raise source.error(
-        name.span,
-        f"there is no type {name.text!r} for a column",
-        expected=", ".join(_COLUMN_TYPES),
-        hint=f"write {known}" if known else nearest(word, _COLUMN_TYPES, "type"),
-    )
 
 
 def _column_option(source: Source, option: ast.Option | None, columns: Mapping[str, Column]) -> str | None:

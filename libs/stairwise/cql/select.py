@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from stairwise.aggregates.catalogue import AGGREGATES
 from stairwise.algebra.query import Input, Select
 from stairwise.cql import ast
 from stairwise.cql.aggregation import AggregateCalls, GroupRow, UngroupedColumnError, refuse_aggregates
 from stairwise.cql.expressions import ExpressionResolver, RepetitionBudget
-from stairwise.cql.functions import AGGREGATES
 from stairwise.cql.names import NameScope
 from stairwise.cql.source import Source, Span
-from stairwise.cql.window_clauses import resolve_window
+from stairwise.cql.window_clauses import resolve_window, window_edges
 from stairwise.errors import nearest
 from stairwise.expressions.conditions import all_of
 from stairwise.expressions.tree import ITEM_FUNCTIONS, Aggregate, Const, Expr, Field, Output
@@ -54,7 +54,8 @@ class _SelectResolver:
             if isinstance(item, ast.Item) and item.alias is not None
         }
         arguments = self._resolver("an aggregate", "aggregates do not nest")
-        self._calls = AggregateCalls(source, arguments, weighted=_weighted(self._inputs))
+        edges = window_edges(select.sources[0].window, self._inputs[0].window) if len(self._inputs) == 1 else None
+        self._calls = AggregateCalls(source, arguments, weighted=_weighted(self._inputs), edges=edges)
 
     def resolve(self) -> Select:
         where = self._where()
@@ -106,7 +107,8 @@ class _SelectResolver:
         return all_of(conditions) if conditions else None
 
     def _keys(self) -> tuple[Expr, ...]:
-        refuse = refuse_aggregates(self._source, "GROUP BY", "group by the columns that the aggregate is over")
+        hint = "group by the columns that the aggregate is over; WINDOW_START and WINDOW_END need no GROUP BY"
+        refuse = refuse_aggregates(self._source, "GROUP BY", hint)
         resolver = ExpressionResolver(self._source, self._scope, self._budget, refuse, self._aliases)
         keys: dict[Expr, None] = {}
         for node in self._select.group_by:

@@ -66,7 +66,18 @@ def _time_window(source: Source, range_: Duration, slide: Duration, options: dic
             f"OFFSET must be shorter than the slide of {spell_duration(slide)}",
             hint=f"OFFSET {spell_duration(offset % slide)} gives the same report times",
         )
+    # [a, b) is (a − 1 ms, b − 1 ms], which reports at its last instant: time is counted in milliseconds.
+    offset = (offset - 1) % slide if "LEFT" in options else offset
     return TimeWindow(range_, slide, lag=_length(source, options.get("LAG"), 0), offset=offset)
+
+
+def window_edges(clause: ast.WindowClause | None, window: Window | None) -> tuple[Duration, Duration] | None:
+    """How far before a report the window begins and ends, of a time window: the a and b of (a, b] or of [a, b)."""
+    if not isinstance(window, TimeWindow):
+        return None
+    options = clause.options if isinstance(clause, ast.RangeClause | ast.TumbleClause) else ()
+    end = window.lag - any(option.keyword == "LEFT" for option in options)
+    return end + window.range, end
 
 
 def _landmark(source: Source, clause: ast.LandmarkClause, stream: Stream) -> LandmarkWindow:

@@ -6,7 +6,8 @@
         (6, 0)   false      NULL       0
 
 What has no answer is NULL and is counted, never raised and never a wrong number: BIGINT and HUGEINT results
-that their type cannot hold, division by zero (of DOUBLE too). All other DOUBLE arithmetic is IEEE's.
+that their type cannot hold, texts that CAST finds no value in, division by zero (of DOUBLE too). All
+other DOUBLE arithmetic is IEEE's.
 Comparisons follow the total order of ``comparison``: NaN equals NaN and is greater than everything, −0.0
 equals 0.0.
 
@@ -31,8 +32,10 @@ import pyarrow.compute as pc
 
 from stairwise.expressions import arithmetic
 from stairwise.expressions.arithmetic import Operand
+from stairwise.expressions.casts import CASTS
 from stairwise.expressions.comparison import compare, is_in
 from stairwise.expressions.faults import Faults
+from stairwise.expressions.functions import KERNELS
 from stairwise.expressions.tree import Call, Const, Expr, Field
 from stairwise.expressions.views import Bools, bool_values
 from stairwise.schema import Type
@@ -91,14 +94,28 @@ class _Evaluation:
                 return remainder
             case "neg":
                 return self._overflow(arithmetic.negate(*args), asked)
-            case "abs":
-                return self._overflow(arithmetic.absolute(*args), asked)
             case "=" | "<>" | "<" | "<=" | ">" | ">=":
                 return compare(call.op, *args)
             case "in":
                 return is_in(args[0], args[1:])
+            case op if op in CASTS:
+                return self._column_by_column(CASTS[op], args, asked)
+            case op if op in KERNELS:
+                kernel = KERNELS[op].kernel
+                assert kernel is not None
+                return self._column_by_column(kernel, args, asked) if KERNELS[op].fails else kernel(*args)
             case _:
-                return _FUNCTIONS[call.op](*args)
+                return _OPERATORS[call.op](*args)
+
+    def _column_by_column(
+        self, kernel: Callable[..., tuple[Operand, Bools]], args: list[Operand], asked: Bools | None
+    ) -> Operand:
+        """A kernel that may fail. Its first argument is a column to it, also where it is a constant."""
+        first, *others = args
+        if not isinstance(first, pa.Scalar):
+            return self._overflow(kernel(first, *others), asked)
+        result, wrong = kernel(pa.array([first.as_py()], first.type), *others)
+        return self._overflow((result[0], np.asarray(wrong.any())), asked)
 
     def _case(self, call: Call, asked: Bools | None) -> Operand:
         *pairs, otherwise = call.args
@@ -177,20 +194,7 @@ def _regex(pattern: str) -> str:
     return rf"(?s)\A{''.join(wild.get(letter) or re.escape(letter) for letter in pattern)}\z"
 
 
-def _concat(*texts: Operand) -> Operand:
-    return pc.binary_join_element_wise(*texts, pa.scalar(""), null_handling="emit_null")
-
-
-def _round(value: Operand, digits: Operand | None = None) -> Operand:
-    places = 0 if digits is None else digits.as_py()
-    return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
-
-
-def _length(text: Operand) -> Operand:
-    return pc.cast(pc.utf8_length(text), pa.int64())
-
-
-_FUNCTIONS: dict[str, Callable[..., Operand]] = {
+_OPERATORS: dict[str, Callable[..., Operand]] = {
     "and": lambda *args: reduce(pc.and_kleene, args),
     "or": lambda *args: reduce(pc.or_kleene, args),
     "not": pc.invert,
@@ -199,14 +203,4 @@ _FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "to_double": arithmetic.to_double,
     "excess": arithmetic.excess,
     "to_hugeint": lambda value: pc.cast(value, pa.decimal128(38, 0)),
-    "lower": pc.utf8_lower,
-    "upper": pc.utf8_upper,
-    "length": _length,
-    "concat": _concat,
-    "floor": pc.floor,
-    "ceil": pc.ceil,
-    "round": _round,
-    "sqrt": pc.sqrt,
-    "ln": pc.ln,
-    "exp": pc.exp,
 }

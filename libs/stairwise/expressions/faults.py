@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Faults:
     """Rows whose value is NULL because the arithmetic had no answer.
 
-    ``overflow``: a result that BIGINT or HUGEINT cannot hold. ``division``: ``/`` or ``%`` by zero.
+    ``overflow``: a result that its type cannot hold, as BIGINT beyond 64 bits or CAST('x' AS BIGINT).
+    ``division``: ``/`` or ``%`` by zero.
     """
 
     overflow: int = 0

@@ -37,7 +37,7 @@ class Call:
     ``op`` is one of
       + - * /  %        two BIGINT or two DOUBLE, same type out; ``/`` and ``%`` by zero and overflow give NULL
                         (BIGINT division truncates toward zero, ``%`` takes the sign of the dividend)
-      neg abs           BIGINT or DOUBLE
+      neg               BIGINT or DOUBLE
       = <> < <= > >=    two of one type, BOOLEAN out
       and or not        BOOLEAN, three-valued
       is_null           any, BOOLEAN out, never NULL
@@ -48,7 +48,8 @@ class Call:
       to_hugeint        BIGINT to HUGEINT
       excess            BIGINT or HUGEINT: 1 above its nearest DOUBLE, -1 below it, 0 where it is one
       coalesce          the first that is not NULL
-      lower upper length concat floor ceil round sqrt ln exp
+      cast_a_b          from one type to another (``casts``)
+      or the name of a function in lower case (``functions``)
     """
 
     op: str
@@ -63,11 +64,10 @@ Expr = Field | Const | Call
 class Aggregate:
     """An aggregate over the rows of a group.
 
-    ``function`` is its name in upper case (COUNT, SUM, AVG, MIN, MAX, VARIANCE, STDDEV, QUANTILE, FIRST, LAST,
-    REGR_SLOPE, REGR_INTERCEPT, APPROX_QUANTILE, APPROX_COUNT_DISTINCT, TOP, FREQUENT, APPROX_FREQUENT, RECURRING;
-    MEDIAN arrives as QUANTILE at 0.5). ``args`` is empty for COUNT(*). ``parameter`` is the q of QUANTILE, the k of
-    TOP and APPROX_FREQUENT or the theta of FREQUENT. ``type`` is that of the answer; of those that yield items that
-    of the item.
+    ``function`` is its name in upper case, as ``aggregates.catalogue`` has it; MEDIAN arrives as QUANTILE at 0.5,
+    COUNT_IF as COUNT. ``args`` is empty for COUNT(*). ``parameter`` is the q of QUANTILE, the k of TOP and
+    APPROX_FREQUENT, the theta of FREQUENT, or how far before the report WINDOW_START lies. ``type`` is that of the
+    answer; of those that yield items that of the item.
     """
 
     function: str

@@ -18,8 +18,7 @@ from stairwise.local.csv import CommaSeparated
 from stairwise.local.jsonl import BLOCK as JSON_BLOCK
 from stairwise.local.jsonl import JsonLines
 from stairwise.local.parquet import Parquet
-from stairwise.schema import Stream
-from stairwise.streams.times import EARLIEST
+from stairwise.schema import EARLIEST, Stream
 
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}

@@ -41,7 +41,7 @@ from stairwise.windows.spec import (
 LEAST = 64
 """Of how many report times of the finest window a run is made at the least."""
 
-_MOVING = frozenset({"REGR_SLOPE", "REGR_INTERCEPT"})
+_MOVING = frozenset({"REGR_SLOPE", "REGR_INTERCEPT", "WINDOW_START", "WINDOW_END"})
 """Aggregates that depend on the report time, and not on the rows alone."""
 
 

@@ -37,11 +37,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stairwise.schema import Column, Instant, Stream, Type
+from stairwise.schema import LATEST, Column, Instant, Stream, Type
 from stairwise.streams.duplicates import DuplicateFinder
 from stairwise.streams.objects import FIELDS, ObjectField, object_reader
 from stairwise.streams.reason_codes import Code
-from stairwise.streams.times import LATEST, beyond_all_years, floored, in_milliseconds
+from stairwise.streams.times import beyond_all_years, floored, in_milliseconds
 
 _BIGINT = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _DOUBLE = float | Literal["NaN", "Infinity", "-Infinity"]

@@ -24,13 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stairwise.schema import Instant, Stream, Type, Unit, quoted
+from stairwise.schema import EARLIEST, LATEST, Instant, Stream, Type, Unit, quoted
 from stairwise.streams.reason_codes import Code
 
-EARLIEST: Instant = -62_135_596_800_000
-"""The first millisecond of the year 1."""
-LATEST: Instant = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 CENTURY_BEGINS, CENTURY_ENDS = 946_684_800, 4_102_444_800
 """The first second of the year 2000, and that of 2100."""
 MILLISECONDS = Unit.MILLISECONDS

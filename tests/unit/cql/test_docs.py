@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from stairwise.aggregates.catalogue import AGGREGATES, AggregateFunction
 from stairwise.algebra.query import Select
 from stairwise.cql import aggregation, expressions, resolve, select, source, window_clauses
-from stairwise.cql.functions import AGGREGATES, SCALARS
 from stairwise.cql.script import Catalogue, Explained
 from stairwise.errors import StatementError
+from stairwise.expressions.functions import SCALARS, Scalar, Takes
 from stairwise.join.explain import explain_join
 from stairwise.plan.explain import explain
 
@@ -58,7 +59,20 @@ def test_the_error_is_the_one_that_is_given() -> None:
 
 @pytest.mark.parametrize("function", [*SCALARS, *AGGREGATES])
 def test_every_function_has_an_example(function: str) -> None:
-    assert any(re.search(rf"\b{function}\(", example) for example in EXAMPLES)
+    call = rf"\b{function}\b" if function.startswith("WINDOW_") else rf"\b{function}\("
+    assert any(re.search(call, example) for example in EXAMPLES)
+
+
+def row(function: Scalar | AggregateFunction) -> str:
+    """What the page says of a function, as a line of its table."""
+    takes = [one.value if isinstance(one, Takes) else one.expected for one in function.takes]
+    takes += [function.parameter.value] if isinstance(function, AggregateFunction) and function.parameter else []
+    return f"| `{function.example}` | {'; '.join(takes) or 'nothing'} | {function.gives} |"
+
+
+@pytest.mark.parametrize("functions", [SCALARS, AGGREGATES], ids=["of a row", "aggregates"])
+def test_the_tables_of_functions_are_those_of_the_catalogue(functions: dict[str, Scalar | AggregateFunction]) -> None:
+    assert "\n".join(map(row, functions.values())) in PAGE
 
 
 @pytest.mark.parametrize("keyword", sorted(set(re.findall(r'"([A-Z]+)"i', GRAMMAR))))

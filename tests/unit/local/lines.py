@@ -13,8 +13,8 @@ from stairwise.cql.script import Catalogue
 from stairwise.local.engine import Engine
 from stairwise.local.merge import QueryLines
 from stairwise.reports.lines import line_dicts
+from stairwise.schema import EARLIEST
 from stairwise.streams.rows import RowDecoder
-from stairwise.streams.times import EARLIEST
 
 Line = dict[str, Any]
 

@@ -13,9 +13,8 @@ from services.ingest.dispatch import Dispatch
 from services.ingest.lane import Lane, Outcome
 from services.ingest.partition_state import PartitionState
 from services.ingest.recovery import Key
-from stairwise.schema import DAWN, FOREVER, Column, Stream, Type
+from stairwise.schema import DAWN, EARLIEST, FOREVER, Column, Stream, Type
 from stairwise.streams.sequence import Position
-from stairwise.streams.times import EARLIEST
 from stairwise.wire.batches import BatchHeaders, decode_rows
 from stairwise.wire.incarnations import Incarnation
 

@@ -10,9 +10,8 @@ from services.operators.parcel import Parcel
 from services.operators.shard import Shard
 from services.operators.stage1 import SequencedMessage, parcels_of
 from services.operators.table_updates import TableUpdates
-from stairwise.schema import DAWN
+from stairwise.schema import DAWN, EARLIEST
 from stairwise.state.store import MemoryStore
-from stairwise.streams.times import EARLIEST
 from stairwise.wire.batches import BatchHeaders, decode_rows, encode_rows
 from stairwise.wire.reports import Mark
 from tests.plans import plan_log

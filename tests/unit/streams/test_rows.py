@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.schema import Column, Stream, Type
+from stairwise.schema import LATEST, Column, Stream, Type
 from stairwise.streams.reason_codes import Code
 from stairwise.streams.rows import BadRow, RowDecoder
-from stairwise.streams.times import LATEST
 
 TRADES = Stream(
     "trades",

@@ -17,10 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.local.sources import FileSource
-from stairwise.schema import Column, Stream, Type, Unit
+from stairwise.schema import EARLIEST, LATEST, Column, Stream, Type, Unit
 from stairwise.streams.messages import ENOUGH_OBJECTS, MessageDecoder
 from stairwise.streams.reason_codes import Code
-from stairwise.streams.times import EARLIEST, LATEST
 
 STREAM = Stream("s", (Column("ts", Type.TIMESTAMP, nullable=False), Column("n", Type.BIGINT)), timestamp_by="ts")
 NOW = 1_700_000_000
