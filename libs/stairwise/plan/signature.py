@@ -6,7 +6,8 @@
     Join                           all by time                              join
     Select, Union, Except          by time, or ROWS and PARTITION BY        flow: rows that enter and leave, where
                                    with a time slide; Group and Join of     changes are shown
-                                   such ROWS and PARTITION BY
+                                   such ROWS and PARTITION BY, Join
+                                   with tables
     any of one input               slid by rows                             counted: the same over row numbers
 
 All look at the query as it runs (``lowering``): what stands below a window is part of a signature as such.
@@ -33,7 +34,15 @@ from stairwise.operators.signature import (
 )
 from stairwise.plan.lowering import lowered_relation
 from stairwise.schema import Stream, Type
-from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window, counts_rows
+from stairwise.windows.spec import (
+    MultiWindow,
+    PartitionedWindow,
+    RelationWindow,
+    RowsWindow,
+    TimeWindow,
+    Window,
+    counts_rows,
+)
 
 _TYPES = {t.arrow: t for t in Type if t is not Type.TIMESTAMP}
 """A column's type by how it lies in memory; a TIMESTAMP lies there as a BIGINT does."""
@@ -139,6 +148,8 @@ def _any_window_like(window: Window | None) -> Window | None:
             return RowsWindow(1, None, 1)
         case PartitionedWindow():
             return PartitionedWindow(window.keys, 1, 1)
+        case RelationWindow():
+            return window
         case _:
             return None
 
