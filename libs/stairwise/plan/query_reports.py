@@ -2,17 +2,18 @@
 
 aggregation, DISTINCT   whole answers, which the operator has at hand (over windows slid by rows: by their numbers)
 join                    changes of groups and values, where they are told from the rows that move; else whole answers
-flow                    changes
+flow, landmark          changes
 """
 
 from __future__ import annotations
 
 from stairwise.algebra.query import Emit, Query
+from stairwise.changes.growing_groups import GrowingGroups
 from stairwise.flow.counted import CountedSignature, SharedCounted
 from stairwise.flow.operator import SharedFlow
 from stairwise.join.expansion import tells_changes
 from stairwise.join.operator import SharedJoin
-from stairwise.operators.signature import FlowSignature, JoinSignature
+from stairwise.operators.signature import FlowSignature, JoinSignature, LandmarkSignature
 from stairwise.plan.shared import AnySignature, SharedOperator, shared_expansion
 from stairwise.reports.expansion import report_query
 from stairwise.reports.query_reports import QueryReports
@@ -25,11 +26,13 @@ def query_reports_of(signature: AnySignature, operator: SharedOperator, query: Q
     if not _tells_changes(signature, asked):
         asked = report_query(query, Emit.RSTREAM)
     expansion = shared_expansion(signature, asked, operator.life(query.name))
-    assert isinstance(operator, SharedFlow | SharedJoin | SharedCounted), "the others share their reports"
+    assert isinstance(operator, SharedFlow | SharedJoin | GrowingGroups | SharedCounted), "others share their reports"
     return QueryReports(asked, expansion, operator.history(query.name), store)
 
 
 def _tells_changes(signature: AnySignature, asked: Query) -> bool:
     if isinstance(signature, CountedSignature):
         return isinstance(signature.by_number, FlowSignature)
-    return isinstance(signature, FlowSignature) or (isinstance(signature, JoinSignature) and tells_changes(asked))
+    return isinstance(signature, FlowSignature | LandmarkSignature) or (
+        isinstance(signature, JoinSignature) and tells_changes(asked)
+    )

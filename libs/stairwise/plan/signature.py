@@ -8,6 +8,8 @@
                                    with a time slide; Group and Join of     changes are shown
                                    such ROWS and PARTITION BY, Join
                                    with tables
+    Group                          a landmark                               landmark: groups that grow, where changes
+                                                                            are shown
     any of one input               slid by rows                             counted: the same over row numbers
 
 All look at the query as it runs (``lowering``): what stands below a window is part of a signature as such.
@@ -30,11 +32,13 @@ from stairwise.operators.signature import (
     FlowInput,
     FlowSignature,
     JoinSignature,
+    LandmarkSignature,
     Signature,
 )
 from stairwise.plan.lowering import lowered_relation
 from stairwise.schema import Stream, Type
 from stairwise.windows.spec import (
+    LandmarkWindow,
     MultiWindow,
     PartitionedWindow,
     RelationWindow,
@@ -197,6 +201,17 @@ def signature_of(query: Query) -> Signature | None:
         return None  # its sub-windows are its own
     where = _spelled(_lowered_select(select).inputs[0].where)
     return Signature(source.stream, where, tuple(normalised(key) for key in select.keys))
+
+
+def landmark_signature_of(query: Query) -> LandmarkSignature | None:
+    """A query's signature, where it shows the changes of groups over a landmark window that can be told group by
+    group."""
+    select = query.relation
+    if query.emit is Emit.RSTREAM or not isinstance(select, Select) or not change_by_group(select):
+        return None
+    if len(select.inputs) != 1 or not isinstance(select.inputs[0].window, LandmarkWindow):
+        return None
+    return LandmarkSignature(_lowered_select(select))
 
 
 _OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")
