@@ -7,30 +7,26 @@ report here.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.algebra.query import Query
-from stairwise.changes import changing_groups, copies
 from stairwise.cql.script import Catalogue
 from stairwise.flow.expansion import FlowExpansion
 from stairwise.flow.operator import SharedFlow
-from stairwise.join import moving_join
 from stairwise.plan.parts import operator_for
 from stairwise.plan.signature import flow_signature_of
 from stairwise.reports.contract import Batch, Joined
 from stairwise.reports.expansion import Expansion
 from stairwise.reports.lines import line_dicts
 from stairwise.schema import DAWN, DUSK
-from stairwise.state import key_index
 from stairwise.state.store import MemoryStore
+from tests.property.forgetting import forgetful
 
 STREAMS = "".join(f"CREATE STREAM {name} (ts TIMESTAMP, k STRING, x BIGINT) TIMESTAMP BY ts;" for name in "stu")
 WINDOWS = {
@@ -116,17 +112,6 @@ def scripts_drawn(draw: st.DrawFn) -> list[str]:
     kinds = [first, *draw(st.lists(st.sampled_from(list(WINDOWS)), min_size=2, max_size=2))]
     part = st.tuples(st.tuples(*(st.sampled_from(WINDOWS[kind]) for kind in kinds)), st.sampled_from(EMITS))
     return [f"{shape.format(*windows)} EMIT {emit}" for windows, emit in draw(st.lists(part, min_size=1, max_size=4))]
-
-
-@contextmanager
-def forgetful() -> Iterator[None]:
-    """Nothing is too little to be looked through for what nobody needs."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (changing_groups, copies, key_index, moving_join):
-            patch.setattr(module, "_MANY", -(10**6))
-        patch.setattr(moving_join, "_FEW", 2)
-        patch.setattr(changing_groups, "WORK", 3)
-        yield
 
 
 @given(scripts_drawn(), rows_drawn(), st.booleans(), st.randoms(use_true_random=False))

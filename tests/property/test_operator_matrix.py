@@ -58,6 +58,7 @@ UNARY = {
     "rows": "SELECT k, x FROM s {0} WHERE x > -2",
     "distinct": "SELECT DISTINCT k FROM s {0} WHERE x < 2",
     "distinct of two": "SELECT DISTINCT x, k FROM s {0}",
+    "bare groups": "SELECT k, x FROM s {0} GROUP BY k, x",
     "groups": "SELECT k, COUNT(*), SUM(x), FIRST(x), LAST(x) FROM s {0} GROUP BY k",
     "sums": "SELECT x, k, COUNT(*), SUM(x), AVG(x), VARIANCE(x) FROM s {0} WHERE x > -2 GROUP BY k, x",
     "global": "SELECT MIN(x), MAX(x), COUNT(DISTINCT k) FROM s {0} WHERE x <> 1",

@@ -28,6 +28,7 @@ from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders, encode_rows
 from tests.oracle import OracleRow, evaluate
 from tests.plans import as_script, plan_log
+from tests.property.forgetting import forgetful
 
 JOIN = "SELECT s.k, s.v, {0}.w FROM s [RANGE 6ms SLIDE 3ms] JOIN {0} ON s.k = {0}.k"
 DECLARED = (
@@ -56,7 +57,8 @@ def _compacting() -> Iterator[None]:
     """What a shard keeps of a table is compacted all the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_updates, "FEW", 0)
-        yield
+        with forgetful():
+            yield
 
 
 FEWER = settings(max_examples=max(5, settings().max_examples // 4))

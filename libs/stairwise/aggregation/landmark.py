@@ -44,6 +44,50 @@ _PASSED = -(2**62)
 _BYTES_PER_WORK = 64
 
 
+class ComingSlices:
+    """The rows of a landmark that no report has shown yet, as partials of slices between its reports."""
+
+    def __init__(self, select: Select) -> None:
+        window = select.inputs[0].window
+        assert isinstance(window, LandmarkWindow)
+        self._select, self._window = select, window
+        self._preparation = Preparation(select, 0)
+        self.grouping = Grouping(select)
+        self.partials = self.grouping.partials
+        self.keys = KeyTable([key.type.arrow for key in select.keys])
+        self.slices = no_slices(self.partials.schema)
+
+    def insert(self, batch: Batch, horizon: Instant, faults: Faults) -> None:
+        if batch.stream != self._select.inputs[0].stream.name:
+            return
+        rows = self._inside(self._preparation.rows(batch, horizon, faults))
+        if not rows.num_rows:
+            return
+        time, partition, sequence = (int64_view(rows.column(name)) for name in PLACE)
+        keys = [rows.column(f"k{i}") for i in range(len(self._select.keys))]
+        numbers = self.keys.numbers(keys, rows.num_rows)
+        codes, number, key = dense(-(-time // self._window.slide), numbers, len(self.keys))
+        places = Rows(time, partition.astype(np.int32), sequence)
+        lifted = Slices(number, key, self.grouping.lift(rows, places, codes, len(number)))
+        self.slices = joined([self.slices, lifted])
+
+    def _inside(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        time = int64_view(rows.column(PLACE[0]))
+        start = DAWN if self._window.start is None else self._window.start
+        end = DUSK if self._window.end is None else self._window.end
+        inside = (time >= start) & (time <= end)
+        return rows if inside.all() else rows.filter(pa.array(inside))
+
+    def settle(self) -> None:
+        self.slices = merged(self.slices, self.partials, len(self.keys))
+
+    def take(self, front: int) -> Slices:
+        """The slices up to a front, which pass."""
+        due = int(np.searchsorted(self.slices.number, front, side="right"))
+        taken, self.slices = self.slices.slice(0, due), self.slices.slice(due, len(self.slices))
+        return taken
+
+
 class Landmark:
     """A grouped SELECT over one landmark window."""
 
@@ -56,42 +100,20 @@ class Landmark:
         self._window = window
         self._grid = report_grids(window)[0]
         self._store, self._key = store, prefix + b"l"
-        self._preparation = Preparation(select, 0)
-        self._grouping = Grouping(select)
-        self._partials = self._grouping.partials
-        self._keys = KeyTable([key.type.arrow for key in select.keys])
+        self._coming = ComingSlices(select)
+        self._grouping, self._partials, self._keys = self._coming.grouping, self._coming.partials, self._coming.keys
         self._passed = no_slices(self._partials.schema)
         """The accumulator: everything up to the last moment asked for."""
-        self._coming = no_slices(self._partials.schema)
-        """The slices behind it."""
         self._load()
 
     def insert(self, batch: Batch, horizon: Instant, faults: Faults) -> None:
-        if batch.stream != self.select.inputs[0].stream.name:
-            return
-        rows = self._inside(self._preparation.rows(batch, horizon, faults))
-        if not rows.num_rows:
-            return
-        time, partition, sequence = (int64_view(rows.column(name)) for name in PLACE)
-        keys = [rows.column(f"k{i}") for i in range(len(self.select.keys))]
-        numbers = self._keys.numbers(keys, rows.num_rows)
-        codes, number, key = dense(-(-time // self._window.slide), numbers, len(self._keys))
-        places = Rows(time, partition.astype(np.int32), sequence)
-        lifted = Slices(number, key, self._grouping.lift(rows, places, codes, len(number)))
-        self._coming = joined([self._coming, lifted])
-
-    def _inside(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        time = int64_view(rows.column(PLACE[0]))
-        start = DAWN if self._window.start is None else self._window.start
-        end = DUSK if self._window.end is None else self._window.end
-        inside = (time >= start) & (time <= end)
-        return rows if inside.all() else rows.filter(pa.array(inside))
+        self._coming.insert(batch, horizon, faults)
 
     def joined(self, change: Joined) -> None:
         """Nothing to remember: rows at or below the horizon are not inserted."""
 
     def settle(self, watermark: Instant) -> None:
-        self._coming = merged(self._coming, self._partials, len(self._keys))
+        self._coming.settle()
 
     def row_moments(self) -> tuple[Ints, Ints]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -103,9 +125,7 @@ class Landmark:
     def answers(self, moments: Moments, faults: Faults) -> Cells:
         slide = self._window.slide
         front = -(-at_or_before(self._grid, moments.times) // slide)
-        due = int(np.searchsorted(self._coming.number, front[-1], side="right"))
-        taken = self._coming.slice(0, due)
-        self._coming = self._coming.slice(due, len(self._coming))
+        taken = self._coming.take(int(front[-1]))
         version, versions = self._versions(front, taken)
         running = self._running(version, taken)
         self._passed = running.take(np.flatnonzero(running.number == versions[-1]))
@@ -151,7 +171,7 @@ class Landmark:
 
     def flush(self) -> None:
         passed = self._passed.renumbered(np.full(len(self._passed), _PASSED))
-        rows = joined([passed, self._coming])
+        rows = joined([passed, self._coming.slices])
         columns = [pa.array(rows.number), *self._keys.columns(rows.key), *rows.columns]
         page = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
         self._store.put(self._key, to_page(page))
@@ -166,4 +186,4 @@ class Landmark:
         rows = Slices(int64_view(number), key, columns[width:])
         passed = int((rows.number == _PASSED).sum())
         self._passed = rows.slice(0, passed)
-        self._coming = rows.slice(passed, len(rows))
+        self._coming.slices = rows.slice(passed, len(rows))

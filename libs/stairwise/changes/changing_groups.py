@@ -21,7 +21,6 @@ keys are among the outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +31,7 @@ from stairwise.aggregation.group_rows import Grouping
 from stairwise.aggregation.partials import Partials
 from stairwise.algebra.query import Query, Select
 from stairwise.changes.passage import Moves, Way
+from stairwise.changes.touched_groups import Touched, before_each, combined, onto, touched_by
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.ranges import expand_ranges
 from stairwise.expressions.tree import Field
@@ -73,37 +73,6 @@ def is_subtractable(select: Select) -> bool:
     return Partials(select.aggregates).is_subtractable
 
 
-@dataclass(frozen=True)
-class _Touched:
-    """The pairs of a group and a report at which rows of it move, by group, then report."""
-
-    group: Ints
-    report: Ints
-    reports: int
-    """How many reports there are."""
-    first: Bools
-    """Which are the first ones of their group."""
-    of: Ints
-    """For each row that moves, its pair."""
-
-    def __len__(self) -> int:
-        return len(self.group)
-
-    def place(self) -> Ints:
-        """How many pairs of its group stand before each."""
-        start = np.flatnonzero(self.first)
-        return np.arange(len(self)) - np.repeat(start, np.diff(np.append(start, len(self))))
-
-    def last(self) -> Bools:
-        return np.append(self.first[1:], True)[: len(self)]
-
-    def between(self, group: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """Where the pairs of a group begin that lie at or above one report and below another, and where they end."""
-        words = self.group * self.reports + self.report
-        start = np.searchsorted(words, group * self.reports + begin)
-        return start, np.maximum(np.searchsorted(words, group * self.reports + end), start)
-
-
 class ChangingGroups:
     """What a grouped query shows of rows of which it is known when they enter and leave."""
 
@@ -134,8 +103,7 @@ class ChangingGroups:
     def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
         """The numbers of new rows, from their keys and arguments: they hold until changes are asked for."""
         columns = [*values, places.time, places.partition.astype(np.int64), places.sequence]
-        names = [*self._names, *PLACE]
-        return self._rows.append(pa.RecordBatch.from_arrays([pa.array(c) for c in columns], names=names))
+        return self._rows.append([pa.array(c) for c in columns], len(places.time))
 
     def changes(self, times: Ints) -> Emissions:
         """What changes at some report times, at least one, all behind those that were asked for before."""
@@ -143,7 +111,8 @@ class ChangingGroups:
         rows = self._rows.take(moves.number)
         group = self._keys.numbers([rows.column(name) for name in self._names[: len(self._select.keys)]], len(rows))
         self._know(len(self._keys))
-        touched = self._touched(group, moves.report, len(times))
+        begins = not self._select.keys and not self._has_begun
+        touched = touched_by(group, moves.report, len(times), begins=begins)
         moved = np.bincount(touched.of, weights=moves.diff, minlength=len(touched)).astype(np.int64)
         held = self._held[touched.group] + _summed(moved, touched)
         partials = self._after(touched, moves, rows) if self._bags is None else self._afresh(touched, moves, self._bags)
@@ -163,38 +132,27 @@ class ChangingGroups:
             self._held = np.concatenate([self._held, np.zeros(more, np.int64)])
             self._at = np.concatenate([self._at, np.full(more, -1, np.int64)])
 
-    def _touched(self, group: Ints, report: Ints, reports: int) -> _Touched:
-        words = group * reports + report
-        if not self._select.keys and not self._has_begun:
-            words = np.append(words, 0)  # what is not grouped has an answer from the first report on, rows or not
-        pairs, of = np.unique(words, return_inverse=True)
-        owner = pairs // reports
-        first = np.concatenate(([True], owner[1:] != owner[:-1]))[: len(owner)]
-        return _Touched(owner, pairs % reports, reports, first, of[: len(group)])
-
     def _exist(self, held: Ints) -> Bools:
         """Which groups are in the answer: those that have rows; what is not grouped always is."""
         return held > 0 if self._select.keys else np.ones(len(held), bool)
 
     # ── partials ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _after(self, touched: _Touched, moves: Moves, rows: pa.RecordBatch) -> list[pa.Array]:
+    def _after(self, touched: Touched, moves: Moves, rows: pa.RecordBatch) -> list[pa.Array]:
         """The partial of each group after each report at which rows of it move: its rows are added and taken out."""
         entered, left = (self._lifted(touched, rows, np.flatnonzero(moves.diff == diff)) for diff in (1, -1))
         at = self._at[touched.group]
         known = np.flatnonzero(at >= 0)
-        stood = self._log.take(at[known]).columns
-        codes = np.concatenate([known, np.arange(len(touched))])
-        whole = [pa.concat_arrays([base, more]) for base, more in zip(stood, entered, strict=True)]
-        return self._partials.subtract(self._partials.combine(whole, codes, len(touched)), left)
+        whole = onto(self._partials, self._log.take(at[known]).columns, known, entered, len(touched))
+        return self._partials.subtract(whole, left)
 
-    def _lifted(self, touched: _Touched, rows: pa.RecordBatch, some: Ints) -> list[pa.Array]:
+    def _lifted(self, touched: Touched, rows: pa.RecordBatch, some: Ints) -> list[pa.Array]:
         """The partials of some rows up to each report."""
         mine = rows.take(pa.array(some))
         lifted = self._grouping.lift(mine, _places(mine), touched.of[some], len(touched))
-        return _combined(self._partials, lifted, touched)
+        return combined(self._partials, lifted, touched)
 
-    def _afresh(self, touched: _Touched, moves: Moves, bags: Bags) -> list[pa.Array]:
+    def _afresh(self, touched: Touched, moves: Moves, bags: Bags) -> list[pa.Array]:
         """The same from all rows of these groups, each of which counts from one report on until another."""
         groups = touched.group[touched.first]
         owner, old = bags.take(groups)
@@ -222,19 +180,15 @@ class ChangingGroups:
         rows = self._rows.take(np.repeat(number, stop - start))
         return self._grouping.lift(rows, _places(rows), expand_ranges(start - low, stop - start), high - low)
 
-    def _before(self, touched: _Touched, after: list[pa.Array], held: Ints) -> tuple[list[pa.Array], Bools]:
+    def _before(self, touched: Touched, after: list[pa.Array], held: Ints) -> tuple[list[pa.Array], Bools]:
         """The partial of each group before each of these reports, and whether it was in the answer then."""
         first = np.flatnonzero(touched.first)
         base = self._at[touched.group[first]]
         exists = self._exist(np.concatenate(([0], held[:-1]))[: len(held)])
         exists[first] = self._exist(self._held[touched.group[first]]) & (base >= 0)
-        stood = self._log.take(base[base >= 0]).columns
-        place = np.arange(len(touched)) - 1
-        place[first[base >= 0]] = len(touched) + np.arange(np.count_nonzero(base >= 0))
-        index = pa.array(np.maximum(place, 0))
-        return [pa.concat_arrays([a, b]).take(index) for a, b in zip(after, stood, strict=True)], exists
+        return before_each(touched, after, self._log.take(base[base >= 0]).columns, base >= 0), exists
 
-    def _answer(self, touched: _Touched, partials: list[pa.Array], exists: Bools, faults: Faults) -> Placed:
+    def _answer(self, touched: Touched, partials: list[pa.Array], exists: Bools, faults: Faults) -> Placed:
         """Output rows of the groups that are in the answer, by report."""
         at = np.flatnonzero(exists)
         index = pa.array(at)
@@ -246,7 +200,7 @@ class ChangingGroups:
 
     # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _remember(self, touched: _Touched, partials: list[pa.Array], held: Ints) -> None:
+    def _remember(self, touched: Touched, partials: list[pa.Array], held: Ints) -> None:
         self._has_begun = True
         last = touched.last()
         group, held = touched.group[last], held[last]
@@ -255,7 +209,7 @@ class ChangingGroups:
         index = pa.array(np.flatnonzero(last)[stays])
         columns = [column.take(index) for column in partials]
         self._held[group], self._at[group] = held, -1
-        self._at[group[stays]] = self._log.append(pa.RecordBatch.from_arrays(columns, schema=self._partials.schema))
+        self._at[group[stays]] = self._log.append(columns, len(index))
 
     def _forget(self) -> None:
         """Forget rows that have left, partials that were replaced and groups without rows, when they are many."""
@@ -284,21 +238,9 @@ def _places(rows: pa.RecordBatch) -> Rows:
     return Rows(time, partition.astype(np.int32), sequence)
 
 
-def _summed(numbers: Ints, touched: _Touched) -> Ints:
+def _summed(numbers: Ints, touched: Touched) -> Ints:
     """Running sums within each group."""
     total = np.cumsum(numbers)
     start = np.flatnonzero(touched.first)
     base = np.repeat((total - numbers)[start], np.diff(np.append(start, len(numbers))))
     return np.asarray(total - base)
-
-
-def _combined(partials: Partials, columns: list[pa.Array], touched: _Touched) -> list[pa.Array]:
-    """Each partial combined with all before it of its group, in steps of 1, 2, 4, ..."""
-    place = touched.place()
-    reach, every = 1, np.arange(len(touched))
-    while reach <= place.max(initial=0):
-        more = np.flatnonzero(place >= reach)
-        index = pa.array(np.concatenate([every, more - reach]))
-        columns = partials.combine([c.take(index) for c in columns], np.concatenate([every, more]), len(touched))
-        reach *= 2
-    return columns

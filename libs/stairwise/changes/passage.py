@@ -3,6 +3,8 @@
     τ                    10        20        30        40
     [RANGE 20 SLIDE 10]  +a +b     +c        −a −b     −c          known as soon as a row is there
     [ROWS 2 SLIDE 10]    +a +b     +c −a     +d −b                 known when the n-th row after it comes
+    a table              +k1       +k2 −k1                         known when the next update of its key comes
+    NON RETROACTIVE      +k1       +k2                             never: a row that came before k2 keeps k1
 
     answers        the rows that enter and leave between reports, by numbers that stand for them
     update         O(1) amortised a row
@@ -23,12 +25,12 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.expressions.views import Ints
-from stairwise.schema import Duration
+from stairwise.schema import DUSK, Duration, Instant
 from stairwise.state.calendar_queue import CalendarQueue
 from stairwise.state.key_table import KeyTable
 from stairwise.state.last_rows import LastRows
 from stairwise.windows.expiry import lifetimes
-from stairwise.windows.spec import PartitionedWindow, RowsWindow, TimeWindow
+from stairwise.windows.spec import PartitionedWindow, RelationWindow, RowsWindow, TimeWindow
 
 HIDDEN = -1
 """The number of a row that takes its place in a window and is not shown."""
@@ -137,4 +139,55 @@ class CountedPassage(Passage):
         self._last.renumber(numbers)
 
 
-WindowPassage = TimePassage | CountedPassage
+class VersionPassage:
+    """Of a table that is not retroactive: an update is known from when it comes, and a later one of its key leaves it
+    to those rows that came in between."""
+
+    def __init__(self, window: RelationWindow, types: Sequence[pa.DataType]) -> None:
+        """``types`` are those of its keys."""
+        self._keys = KeyTable(types)
+        self._last = LastRows(window.latest.rows)
+        self._new: list[Ints] = []
+        self._until = np.zeros(0, np.int64)
+        """By number, when it was replaced; DUSK while it is not, and in the places of numbers to come."""
+        self._kept = np.zeros(0, np.int64)
+
+    def take(self, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
+        """Updates in stream order, each with its key."""
+        shown = numbers[numbers != HIDDEN]
+        more = int(shown.max(initial=-1)) + 1 - len(self._until)
+        if more > 0:
+            self._until = np.concatenate([self._until, np.full(2 * more, DUSK, np.int64)])
+        goes, for_whom = self._last.push(self._keys.numbers(keys, len(times)), numbers)
+        self._until[goes[goes != HIDDEN]] = times[for_whom[goes != HIDDEN]]
+        self._new.append(shown)
+
+    def moves(self, times: Ints) -> Moves:
+        """What has come since; nothing leaves."""
+        new = np.concatenate([np.zeros(0, np.int64), *self._new])
+        self._kept, self._new = np.concatenate([self._kept, new]), []
+        return Moves(new, np.zeros(len(new), np.int64), np.ones(len(new), np.int64))
+
+    def until(self, numbers: Ints) -> Ints:
+        """When some updates were replaced."""
+        until: Ints = self._until[numbers]
+        return until
+
+    def forget_replaced(self, upto: Instant) -> None:
+        """No row that comes together at or before an instant will ask again."""
+        self._kept = self._kept[self._until[self._kept] > upto]
+
+    def numbers(self) -> Ints:
+        return np.concatenate([self._kept, *self._new])
+
+    def renumber(self, numbers: Ints) -> None:
+        """Give every update the new number of its old one."""
+        known = np.flatnonzero(numbers[: len(self._until)] >= 0)
+        until = np.full(len(numbers), DUSK, np.int64)
+        until[numbers[known]] = self._until[known]
+        self._until = until
+        self._kept, self._new = numbers[self._kept], [numbers[new] for new in self._new]
+        self._last.renumber(numbers)
+
+
+WindowPassage = TimePassage | CountedPassage | VersionPassage

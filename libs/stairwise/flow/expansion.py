@@ -29,15 +29,16 @@ import numpy as np
 from stairwise.algebra.query import Input, Query, Select, inputs
 from stairwise.changes.changing_groups import ChangingGroups
 from stairwise.changes.copies import Copies
-from stairwise.changes.passage import HIDDEN, CountedPassage, TimePassage, Way, WindowPassage
+from stairwise.changes.passage import HIDDEN, CountedPassage, TimePassage, VersionPassage, Way, WindowPassage
 from stairwise.expressions.faults import Faults
 from stairwise.flow.operator import Flow, FlowBlock
 from stairwise.join.moving_join import MovingJoin, Numbering
 from stairwise.operators.roster import own_times
 from stairwise.reports.contract import Life
 from stairwise.reports.emission import Emissions
+from stairwise.schema import DAWN, Instant
 from stairwise.windows.schedule import report_grids
-from stairwise.windows.spec import PartitionedWindow, RowsWindow, TimeWindow
+from stairwise.windows.spec import PartitionedWindow, RelationWindow, RowsWindow, TimeWindow
 
 
 class FlowExpansion:
@@ -49,6 +50,7 @@ class FlowExpansion:
         sources = list(inputs(query.relation))
         self._grids = [grid for source in sources for grid in report_grids(source.window)]
         self._passages = [passage_of(source) for source in sources]
+        self._reads_table = [source.stream.is_table for source in sources]
         relation = query.relation
         join = None
         if isinstance(relation, Select) and len(sources) > 1:
@@ -64,14 +66,17 @@ class FlowExpansion:
 
     def expand(self, block: FlowBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
-        for passage, numbering, flow in zip(self._passages, self._numberings, block.flows, strict=True):
-            self._take(passage, numbering, flow)
+        for i, flow in enumerate(block.flows):
+            self._take(self._passages[i], self._numberings[i], flow.above(self._horizon(i)))
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
         times = times[np.logical_or.reduce([(times - grid.offset) % grid.slide == 0 for grid in self._grids])]
         return self._shown.changes(times) if len(times) else None
 
+    def _horizon(self, i: int) -> Instant:
+        """Of a table all updates are seen, whenever they came."""
+        return DAWN if self._reads_table[i] else self.life.horizon
+
     def _take(self, passage: WindowPassage, numbering: Numbering, flow: Flow) -> None:
-        flow = flow.above(self.life.horizon)
         numbers = np.full(len(flow.places.time), HIDDEN, np.int64)
         shown = flow.shown()
         numbers[slice(None) if flow.kept is None else flow.kept] = numbering(shown.values, shown.places)
@@ -79,14 +84,18 @@ class FlowExpansion:
 
 
 def passage_of(source: Input) -> WindowPassage:
-    """The way of rows through a window that reports by time."""
+    """The way of rows through a window that reports by time, or into a table."""
+    types = {column.name: column.type.arrow for column in source.stream.columns}
     match source.window:
         case TimeWindow():
             return TimePassage(source.window)
         case RowsWindow():
             return CountedPassage(source.window, [])
         case PartitionedWindow():
-            types = {column.name: column.type.arrow for column in source.stream.columns}
             return CountedPassage(source.window, [types[name] for name in source.window.keys])
+        case RelationWindow(keys=keys, retroactive=True):
+            return CountedPassage(source.window.latest, [types[name] for name in keys])
+        case RelationWindow(keys=keys):
+            return VersionPassage(source.window, [types[name] for name in keys])
         case _:
             raise TypeError(f"{source.window} does not report by time")

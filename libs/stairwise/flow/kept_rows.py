@@ -4,6 +4,8 @@
     [RANGE ..]                     ├────────────┤        from the rear of the widest window on
     [ROWS n ..]                        ├────────┤        the last n rows, and those since the window's own report
     [PARTITION BY ..]    ●   ●  ●       ├───────┤        the same of each partition
+    a table              ●    ●        ●                 the last update of each key; of one that is not retroactive
+                                                         also those that held since the first row of the streams
 
     answers        which published rows a query that goes on needs
     update         O(1) amortised a row: rows are looked through when there are twice as many as were needed
@@ -23,12 +25,13 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.expressions.codes import encode
+from stairwise.expressions.views import int64_view
 from stairwise.schema import Instant
-from stairwise.state.row_buffer import RowBuffer
+from stairwise.state.row_buffer import TIME, RowBuffer
 from stairwise.windows.expiry import bounded
 from stairwise.windows.schedule import at_or_before, report_grids
 from stairwise.windows.scope import partitioned_scope
-from stairwise.windows.spec import PartitionedWindow, RowsWindow, TimeWindow, Window
+from stairwise.windows.spec import PartitionedWindow, RelationWindow, RowsWindow, TimeWindow, Window
 
 _MANY = 1024
 """Up to so many rows are not looked through."""
@@ -46,8 +49,15 @@ class KeptRows:
     def are_many(self) -> bool:
         return self._buffer.end - self._buffer.first > 2 * self._needed + _MANY
 
-    def let_go(self, windows: Sequence[Window | None], reached: Instant) -> None:
-        """Drop the rows that none of some windows, all of one kind, holds after the reports up to an instant."""
+    @property
+    def oldest(self) -> Instant | None:
+        """The time of the first row that is kept."""
+        rows = self._buffer.rows(self._buffer.first, self._buffer.first + 1)
+        return int(int64_view(rows.column(TIME))[0]) if rows.num_rows else None
+
+    def let_go(self, windows: Sequence[Window | None], reached: Instant, asked: Instant) -> None:
+        """Drop the rows that none of some windows, all of one kind, holds after the reports up to an instant, and that
+        no row of a stream asks for that came at another one or later."""
         own = [int(at_or_before(grid, np.array([reached]))[0]) for window in windows for grid in report_grids(window)]
         match windows[0]:
             case TimeWindow():
@@ -59,6 +69,8 @@ class KeptRows:
             case PartitionedWindow(keys=keys):
                 most = max(window.rows for window in windows if isinstance(window, PartitionedWindow))
                 self._keep_last(PartitionedWindow(keys, most, 1), self._passed(min(own)))
+            case RelationWindow() as table:
+                self._keep_last(table.latest, self._passed(reached if table.retroactive else min(asked, reached)))
             case other:
                 raise TypeError(f"{other} does not report by time")
         self._needed = self._buffer.end - self._buffer.first

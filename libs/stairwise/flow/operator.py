@@ -37,6 +37,7 @@ from stairwise.operators.roster import Roster, Rostered
 from stairwise.operators.signature import FlowSignature
 from stairwise.reports.cells import canonical_column
 from stairwise.reports.contract import Batch, PlanChange
+from stairwise.reports.runs import Reach
 from stairwise.schema import DAWN, DUSK, Instant
 from stairwise.state.row_buffer import PLACE, RowBuffer
 from stairwise.state.store import Store
@@ -115,6 +116,8 @@ class SharedFlow(Rostered):
         super().__init__(Roster(queries, store), Faults(state.overflow, state.division))
         self._reached = state.reached
         """Rows up to here are published."""
+        self._tables = {flow.stream.name for flow in signature.flows if flow.stream.is_table}
+        """Their rows neither begin nor end the reports."""
         self._preparations = [Preparation(select, 0) for select in self._selects]
         self._buffers = [
             RowBuffer(store, _ROWS + b"%d" % i, preparation.schema, first)
@@ -131,9 +134,9 @@ class SharedFlow(Rostered):
         streams = [select.inputs[0].stream.name for select in self._selects]
         if batch.stream not in streams:
             return
-        if batch.highest > DAWN:
+        if batch.highest > DAWN and batch.stream not in self._tables:
             self._roster.observe(batch.lowest, batch.highest)
-        if not self._roster.queries:  # nobody is here: who joins later sees what comes after
+        if not self._roster.queries and batch.stream not in self._tables:  # who joins later sees what comes after
             self._reached = max(self._reached, batch.highest)
         elif batch.rows.num_rows:
             for stream, buffer, preparation in zip(streams, self._buffers, self._preparations, strict=True):
@@ -177,9 +180,17 @@ class SharedFlow(Rostered):
             for buffer in self._buffers:
                 buffer.drop(buffer.end)
             return
+        streams = [one for one, flow in zip(self._kept, self.signature.flows, strict=True) if not flow.stream.is_table]
         for i, kept in enumerate(self._kept):
             if kept.are_many:
-                kept.let_go([list(inputs(query.relation))[i].window for query in self.queries], self._reached)
+                asked = min(self._reached if (oldest := one.oldest) is None else oldest for one in streams)
+                windows = [list(inputs(query.relation))[i].window for query in self.queries]
+                kept.let_go(windows, self._reached, asked)
+
+    def reach(self, *, settled: bool) -> Reach | None:
+        """An update of a table shows at once, whatever the lag of the windows."""
+        reach = super().reach(settled=settled)
+        return reach._replace(enters=0) if reach is not None and self._tables else reach
 
     def history(self, query: str) -> FlowBlock:
         """The rows that a query's windows hold, as a block at its last report: what has been published of it."""

@@ -20,6 +20,13 @@ first. In a block of reports those are looked for of which a row moves, each onc
     of input 1 one that stays,          of input 2 one that moves,        of all inputs behind it any ...
 
 One that ceases is made anew from its rows, so that nothing is kept of joined rows but what is counted of them above.
+
+A table is an input whose rows are replaced key by key. Of one that is not retroactive (seed 001's NRR) a joined row has
+the update that held when the rows of the streams came together. So updates do not move, and nothing is looked for when
+one comes:
+
+    n (NON RETROACTIVE)   k1 ───────┤k2 ──────────▶       a1 k1, a2 k2 and a3 k2; k2 changes nothing of a1
+    a                        a1        a2    a3
 """
 
 from __future__ import annotations
@@ -32,18 +39,20 @@ import pyarrow as pa
 from stairwise.aggregates.contract import Rows
 from stairwise.algebra.conditions import Condition
 from stairwise.algebra.query import Select
-from stairwise.changes.passage import Moves, WindowPassage, together
+from stairwise.changes.passage import Moves, VersionPassage, WindowPassage, together
 from stairwise.expressions.conditions import fields
 from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
-from stairwise.expressions.views import Ints, int64_view
+from stairwise.expressions.views import Bools, Ints
 from stairwise.join.links import Equalities
 from stairwise.operators.preparation import computed, row_expressions
 from stairwise.reports.cells import canonical_column
+from stairwise.schema import Instant
+from stairwise.state.chains import GrowingInts
 from stairwise.state.key_index import KeyIndex
-from stairwise.state.row_buffer import TIME
 from stairwise.state.row_log import RowLog
+from stairwise.windows.spec import RelationWindow
 
 _MANY = 4096
 """Up to so many rows are not looked through for those that have left."""
@@ -63,7 +72,8 @@ class _Input:
 
     def __init__(self, schema: pa.Schema, passage: WindowPassage) -> None:
         self._rows = RowLog(schema)
-        self._schema, self.passage = schema, passage
+        self._times = GrowingInts()
+        self.passage = passage
         self._kept = 0
         self._indexes: dict[tuple[Expr, ...], KeyIndex] = {}
         self.begin, self.end = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -71,18 +81,19 @@ class _Input:
 
     def numbers(self, values: Sequence[pa.Array], places: Rows) -> Ints:
         """The numbers of new rows, under which they stand in their passage."""
-        return self._rows.append(pa.RecordBatch.from_arrays([*values, pa.array(places.time)], schema=self._schema))
+        self._times.extend(places.time)
+        return self._rows.append(values, len(places.time))
 
     def index(self, exprs: tuple[Expr, ...]) -> KeyIndex:
         return self._indexes.setdefault(exprs, KeyIndex([expr.type.arrow for expr in exprs]))
 
-    def columns(self, rows: Ints, width: int) -> tuple[list[pa.Array | None], Ints]:
-        """The columns of some rows at their places in an input row, and their times."""
+    def columns(self, rows: Ints, width: int) -> list[pa.Array | None]:
+        """The columns of some rows at their places in an input row."""
         taken = self._rows.take(rows)
         columns: list[pa.Array | None] = [None] * width
-        for name, column in zip(taken.schema.names[:-1], taken.columns[:-1], strict=True):
+        for name, column in zip(taken.schema.names, taken.columns, strict=True):
             columns[int(name)] = column
-        return columns, int64_view(taken.column(TIME))
+        return columns
 
     def begin_block(self, moves: Moves, width: int) -> Ints:
         """Let rows enter; those that leave are still there. Gives those that move."""
@@ -93,10 +104,19 @@ class _Input:
         enters = moves.diff > 0
         entered = moves.number[enters]
         self.begin[entered], self.end[moves.number[~enters]] = moves.report[enters], moves.report[~enters]
-        columns, _ = self.columns(entered, width)
-        for exprs, index in self._indexes.items():
-            index.add(keys_of(exprs, columns, len(entered)), entered)
+        if self._indexes:
+            columns = self.columns(entered, width)
+            for exprs, index in self._indexes.items():
+                index.add(keys_of(exprs, columns, len(entered)), entered)
         return np.unique(moves.number)
+
+    def times(self, rows: Ints) -> Ints:
+        """When some rows were."""
+        return self._times.at(rows)
+
+    def oldest(self, reached: Instant) -> Instant:
+        """The time of the first row that is there, or above which the next ones will be."""
+        return int(self.times(self.passage.numbers()).min(initial=reached))
 
     def stays(self, rows: Ints) -> np.ndarray:
         """Which rows do not move in this block."""
@@ -111,12 +131,43 @@ class _Input:
 
     def forget(self) -> None:
         """Forget rows that have left, when there are many."""
-        if len(self._rows) > 2 * self._kept + _MANY:
-            numbers = self._rows.keep(np.unique(self.passage.numbers()))
-            self._kept = len(self._rows)
+        if self.are_many:
+            kept = np.unique(self.passage.numbers())
+            numbers, times = self._rows.keep(kept), self._times.at(kept)
+            self._kept, self._times = len(self._rows), GrowingInts()
+            self._times.extend(times)
             self.passage.renumber(numbers)
             for index in self._indexes.values():
                 index.renumber(numbers)
+
+    @property
+    def are_many(self) -> bool:
+        return len(self._rows) > 2 * self._kept + _MANY
+
+
+class _Versions(_Input):
+    """The updates of a table that is not retroactive, as long as a row can ask for them."""
+
+    passage: VersionPassage
+
+    def begin_block(self, moves: Moves, width: int) -> Ints:
+        """Let updates enter, which move no joined row."""
+        super().begin_block(moves, width)
+        self.begin[moves.number] = _BEFORE
+        return np.zeros(0, np.int64)
+
+    def hold(self, rows: Ints, came: Ints) -> Bools:
+        """Were some updates the last of their keys at some instants?"""
+        return np.asarray((self.times(rows) <= came) & (came < self.passage.until(rows)))
+
+    def forget_replaced(self, upto: Instant) -> None:
+        """Forget updates that were replaced by an instant, when there are many."""
+        if self.are_many:
+            before = self.passage.numbers()
+            self.passage.forget_replaced(upto)
+            gone = np.setdiff1d(before, self.passage.numbers())
+            for index in self._indexes.values():
+                index.remove(gone)
 
 
 class MovingJoin:
@@ -130,11 +181,18 @@ class MovingJoin:
         self._conjuncts = [conjunct for conjunct in condition.conjuncts if len(conjunct.inputs) > 1]
         asked = asked_columns(select, condition)
         types = [column.type.arrow for source in select.inputs for column in source.stream.columns]
-        schemas = [pa.schema([*((str(i), types[i]) for i in mine), (TIME, pa.int64())]) for mine in asked]
-        self.inputs = [_Input(schema, passage) for schema, passage in zip(schemas, passages, strict=True)]
+        schemas = [pa.schema([(str(i), types[i]) for i in mine]) for mine in asked]
+        self.inputs = [
+            _Versions(schema, passage) if isinstance(passage, VersionPassage) else _Input(schema, passage)
+            for schema, passage in zip(schemas, passages, strict=True)
+        ]
+        self._versions = {i: one for i, one in enumerate(self.inputs) if isinstance(one, _Versions)}
+        relations = [isinstance(source.window, RelationWindow) for source in select.inputs]
+        self._streams = [i for i, is_relation in enumerate(relations) if not is_relation]
         values = Equalities(condition).values
-        self._orders = [_order(i, len(self.inputs), values) for i in range(len(self.inputs))]
-        for order in self._orders:
+        moving = [i for i in range(len(self.inputs)) if i not in self._versions]
+        self._orders = {i: _order(i, len(self.inputs), values) for i in moving}
+        for order in self._orders.values():
             for other, exprs, _ in order:
                 self.inputs[other].index(exprs)
         self._there = 0
@@ -161,14 +219,21 @@ class MovingJoin:
             stop = max(start + 1, int(np.searchsorted(before, most, side="right")))
             parts.append(self._block([own.between(start, stop) for own in moves]))
             start = stop
+        self._forget(int(times[-1]))
+        return together(parts)
+
+    def _forget(self, reached: Instant) -> None:
+        if any(one.are_many for one in self._versions.values()):
+            asked = max(self.inputs[i].oldest(reached) for i in self._streams)
+            for table in self._versions.values():
+                table.forget_replaced(asked - 1)
         for one in self.inputs:
             one.forget()
-        return together(parts)
 
     def _block(self, moves: list[Moves]) -> Moves:
         """What moves at some reports."""
         moved = [one.begin_block(own, self._width) for one, own in zip(self.inputs, moves, strict=True)]
-        found = [self._found(i, rows) for i, rows in enumerate(moved)]
+        found = [self._found(i, moved[i]) for i in self._orders]
         joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
         begin = np.max([one.begin[rows] for one, rows in zip(self.inputs, joined, strict=True)], axis=0)
         end = np.min([one.end[rows] for one, rows in zip(self.inputs, joined, strict=True)], axis=0)
@@ -189,14 +254,22 @@ class MovingJoin:
         for other, exprs, probing in self._orders[first]:
             keys = []
             for i, expr in probing:
-                columns, _ = self.inputs[i].columns(at[i], self._width)
+                columns = self.inputs[i].columns(at[i], self._width)
                 keys += keys_of((expr,), columns, len(at[i]))
             probe, partner = self.inputs[other].index(exprs).probe(keys, len(at[first]))
             if other < first:
                 stays = self.inputs[other].stays(partner)
                 probe, partner = probe[stays], partner[stays]
             at = {i: mine[probe] for i, mine in at.items()} | {other: partner}
-        return [at[i] for i in range(len(self.inputs))]
+        return self._as_of([at[i] for i in range(len(self.inputs))])
+
+    def _as_of(self, joined: list[Ints]) -> list[Ints]:
+        """Those of some joined rows that have the updates which held when their rows came together."""
+        if not self._versions:
+            return joined
+        came = np.max([self.inputs[i].times(joined[i]) for i in self._streams], axis=0)
+        holds = np.logical_and.reduce([one.hold(joined[i], came) for i, one in self._versions.items()])
+        return [rows[holds] for rows in joined]
 
     def _numbered(self, joined: list[Ints], some: Ints, faults: Faults) -> tuple[Ints, Ints]:
         """Those of some joined rows that the whole condition keeps, and their numbers."""
@@ -217,9 +290,9 @@ class MovingJoin:
         columns: list[pa.Array | None] = [None] * self._width
         times: list[Ints] = []
         for one, rows in zip(self.inputs, joined, strict=True):
-            mine, time = one.columns(rows, self._width)
+            mine = one.columns(rows, self._width)
             columns = [theirs if own is None else own for own, theirs in zip(mine, columns, strict=True)]
-            times.append(time)
+            times.append(one.times(rows))
         return columns, np.max(times, axis=0)
 
 

@@ -226,6 +226,7 @@ class _Group:
         self.signature = signature
         self.operator = shared_operator(signature, queries, store)
         self._way = _Way(self.operator, queries[0].streams)
+        self._way.observe(bounds_of(queries[0]))
         self.tell = tell
         voices: dict[object, tuple[int, QueryExpansion]] = {}
         self.members: list[_Member] = []

@@ -269,8 +269,9 @@ class Rostered:
 
 
 def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:
-    """The windows of a query that reports by time. One that counts rows reports when one does that tumbles."""
-    return [_paced(source.window) for source in inputs(query.relation)]
+    """The windows of a query that reports by time. One that counts rows reports when one does that tumbles, a table
+    never does."""
+    return [_paced(source.window) for source in inputs(query.relation) if not source.stream.is_table]
 
 
 def _asked_windows(query: Query) -> list[TimeWindow | MultiWindow]:

@@ -86,6 +86,19 @@ class JoinSignature:
 
 
 @dataclass(frozen=True)
+class LandmarkSignature:
+    """What the changes of groups over landmarks have to agree in: everything but EMIT."""
+
+    select: Select
+
+    @property
+    def name(self) -> str:
+        (source,) = self.select.inputs
+        stream = f"{source.stream.name}.{source.stream.incarnation}"
+        return f"{stream}:{_digest(f'landmark/{stream}/{self.select!r}')}"
+
+
+@dataclass(frozen=True)
 class FlowInput:
     """The rows of one SELECT, and how its window counts them. ``where`` stands below the window, ``above`` above it."""
 

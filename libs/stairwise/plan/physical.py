@@ -23,7 +23,7 @@ from stairwise.plan.rewrite import Rewritten, rewrite
 from stairwise.plan.shared import AnySignature, shared_operator, shared_signature
 from stairwise.recompute.recompute import Recompute
 from stairwise.state.store import MemoryStore
-from stairwise.windows.spec import LandmarkWindow, RelationWindow, RowsWindow
+from stairwise.windows.spec import LandmarkWindow, RowsWindow
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,6 @@ def _put_together(query: Query, relation: Relation, tree: Plan, names: Iterator[
 def _because(query: Query, select: Select) -> str:
     """Why a SELECT is recomputed at every report."""
     windows = [source.window for source in select.inputs]
-    if any(isinstance(window, RelationWindow) for window in windows):
-        return "it reads a table"
     if query.emit is Emit.RSTREAM:
         return "EMIT RSTREAM shows whole answers"
     if any(isinstance(window, LandmarkWindow) for window in windows):

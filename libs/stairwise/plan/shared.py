@@ -5,6 +5,7 @@ SELECT DISTINCT over a time window           distinct        one log of appearan
 SELECT over a join of time windows           join            one probe for each row
 changes of rows, UNION ALL, EXCEPT           flow            rows prepared once, copies counted up and down; over
                                                              windows that count rows groups and joins, too
+changes of groups over a landmark            landmark        accumulators, and those that grew
 any but a join over a window slid by rows    counted         the same by the numbers of rows
 """
 
@@ -18,6 +19,7 @@ from stairwise.aggregation.operator import SharedAggregation
 from stairwise.aggregation.stair import Stair
 from stairwise.aggregation.stair_expansion import SharedExpansion
 from stairwise.algebra.query import Query
+from stairwise.changes.growing_groups import GrowingExpansion, GrowingGroups, GrownGroups
 from stairwise.distinct.expansion import DistinctExpansion
 from stairwise.distinct.operator import Appearances, SharedDistinct
 from stairwise.expressions.faults import Faults
@@ -27,12 +29,19 @@ from stairwise.flow.expansion import FlowExpansion
 from stairwise.flow.operator import FlowBlock, SharedFlow
 from stairwise.join.expansion import JoinExpansion
 from stairwise.join.operator import JoinBlock, SharedJoin
-from stairwise.operators.signature import DistinctSignature, FlowSignature, JoinSignature, Signature
+from stairwise.operators.signature import (
+    DistinctSignature,
+    FlowSignature,
+    JoinSignature,
+    LandmarkSignature,
+    Signature,
+)
 from stairwise.plan.signature import (
     counted_signature_of,
     distinct_signature_of,
     flow_signature_of,
     join_signature_of,
+    landmark_signature_of,
     signature_of,
 )
 from stairwise.reports.contract import Life, Operator
@@ -40,8 +49,8 @@ from stairwise.reports.emission import Emissions
 from stairwise.reports.runs import Quieting
 from stairwise.state.store import Store
 
-AnySignature = Signature | DistinctSignature | JoinSignature | FlowSignature | CountedSignature
-Block = Stair | Appearances | JoinBlock | FlowBlock | CountedBlock
+AnySignature = Signature | DistinctSignature | JoinSignature | FlowSignature | LandmarkSignature | CountedSignature
+Block = Stair | Appearances | JoinBlock | FlowBlock | GrownGroups | CountedBlock
 
 
 class SharedOperator(Operator, Quieting, Protocol):
@@ -66,7 +75,7 @@ class HoldingExpansion(QueryExpansion, Protocol):
 def shared_signature(query: Query) -> AnySignature | None:
     """What a query shares with others; None where it is evaluated by itself."""
     found = distinct_signature_of(query) or join_signature_of(query) or flow_signature_of(query)
-    return found or signature_of(query) or counted_signature_of(query)
+    return found or signature_of(query) or landmark_signature_of(query) or counted_signature_of(query)
 
 
 def shared_operator(
@@ -79,6 +88,8 @@ def shared_operator(
         return SharedJoin(signature, queries, store)
     if isinstance(signature, FlowSignature):
         return SharedFlow(signature, queries, store, keeps_history=keeps_history)
+    if isinstance(signature, LandmarkSignature):
+        return GrowingGroups(signature, queries, store)
     if isinstance(signature, CountedSignature):
         return SharedCounted(signature, queries, store, partial(shared_operator, keeps_history=keeps_history))
     return SharedAggregation(signature, queries, store)
@@ -91,6 +102,8 @@ def shared_expansion(signature: AnySignature, query: Query, life: Life) -> Query
         return JoinExpansion(query, life)
     if isinstance(signature, FlowSignature):
         return FlowExpansion(query, life)
+    if isinstance(signature, LandmarkSignature):
+        return GrowingExpansion(query, life)
     if isinstance(signature, CountedSignature):
         return CountedExpansion(query, life, lambda own, seen: shared_expansion(signature.by_number, own, seen))
     return SharedExpansion(query, life)

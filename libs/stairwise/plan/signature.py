@@ -6,7 +6,10 @@
     Join                           all by time                              join
     Select, Union, Except          by time, or ROWS and PARTITION BY        flow: rows that enter and leave, where
                                    with a time slide; Group and Join of     changes are shown
-                                   such ROWS and PARTITION BY
+                                   such ROWS and PARTITION BY, Join
+                                   with tables
+    Group                          a landmark                               landmark: groups that grow, where changes
+                                                                            are shown
     any of one input               slid by rows                             counted: the same over row numbers
 
 All look at the query as it runs (``lowering``): what stands below a window is part of a signature as such.
@@ -32,11 +35,21 @@ from stairwise.operators.signature import (
     FlowInput,
     FlowSignature,
     JoinSignature,
+    LandmarkSignature,
     Signature,
 )
 from stairwise.plan.lowering import lowered_relation
 from stairwise.schema import Stream, Type
-from stairwise.windows.spec import MultiWindow, PartitionedWindow, RowsWindow, TimeWindow, Window, counts_rows
+from stairwise.windows.spec import (
+    LandmarkWindow,
+    MultiWindow,
+    PartitionedWindow,
+    RelationWindow,
+    RowsWindow,
+    TimeWindow,
+    Window,
+    counts_rows,
+)
 
 _TYPES = {t.arrow: t for t in Type if t is not Type.TIMESTAMP}
 """A column's type by how it lies in memory; a TIMESTAMP lies there as a BIGINT does."""
@@ -142,6 +155,8 @@ def _any_window_like(window: Window | None) -> Window | None:
             return RowsWindow(1, None, 1)
         case PartitionedWindow():
             return PartitionedWindow(window.keys, 1, 1)
+        case RelationWindow():
+            return window
         case _:
             return None
 
@@ -190,6 +205,17 @@ def signature_of(query: Query) -> Signature | None:
     where = canonical_condition(_lowered_select(select).inputs[0].where)
     keys = tuple(canonical(key) for key in select.keys)
     return Signature(source.stream, where, keys, *kind_of(asked_aggregates(select)))
+
+
+def landmark_signature_of(query: Query) -> LandmarkSignature | None:
+    """A query's signature, where it shows the changes of groups over a landmark window that can be told group by
+    group."""
+    select = query.relation
+    if query.emit is Emit.RSTREAM or not isinstance(select, Select) or not change_by_group(select):
+        return None
+    if len(select.inputs) != 1 or not isinstance(select.inputs[0].window, LandmarkWindow):
+        return None
+    return LandmarkSignature(_lowered_select(select))
 
 
 _OF_TIME = ("REGR_SLOPE", "REGR_INTERCEPT")
