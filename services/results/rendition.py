@@ -121,6 +121,10 @@ class Rendition:
         self._rendering = asyncio.Lock()
         self._is_shared = not compares_by_level(registered.query)
 
+    @property
+    def shows_lifetimes(self) -> bool:
+        return self._selection.lifetimes
+
     def token(self, cursor: Cursor) -> bytes:
         return replace(cursor, filter=self._selection.digest).token(self.registered)
 
