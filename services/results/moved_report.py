@@ -88,12 +88,16 @@ class MovedReport(Released):
             if released.end >= self.position:
                 break
         if standing is None:
-            raise GoneError(
-                f"what the report of query {query.name!r} at time {self.position[0]} changes is no longer retained, or "
-                "was too large to be published",
-                hint="subscribe from a later time; STAIRWISE_REPORT_BYTES of operators allows larger reports",
-            )
+            raise lost(query, self)
         return standing
+
+
+def lost(query: Query, report: MovedReport) -> GoneError:
+    return GoneError(
+        f"what the report of query {query.name!r} at time {report.position[0]} changes is no longer retained, or was "
+        "too large to be published",
+        hint="subscribe from a later time; STAIRWISE_REPORT_BYTES of operators allows larger reports",
+    )
 
 
 def moved(released: Released, feed: Feed) -> Released:
