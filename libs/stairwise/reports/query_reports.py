@@ -2,7 +2,7 @@
 
     block ──▶ expansion ──┬── whole answers ────────────────▶ reports
                           └── what moves ───────────────────▶ reports, some of them keyframes
-                                  └──▶ standing answer ─────────┘
+                                  └──▶ standing answer ─────────┴── or whole answers, where a query shows these
 
 **Keyframes.** A report that says what moved is worth something only to who knows what stood before. So now and then one
 says that, too. It does so when the reports since the last keyframe have become as long as what stands: all keyframes
@@ -31,7 +31,7 @@ from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints
 from stairwise.reports.contract import Position, Report
 from stairwise.reports.emission import Emissions
-from stairwise.reports.standing_answer import DIFF, UNTIL, KeptAnswer
+from stairwise.reports.standing_answer import DIFF, UNTIL, KeptAnswer, without_last
 from stairwise.schema import DAWN, Duration
 from stairwise.state.store import Store
 
@@ -77,9 +77,13 @@ class QueryReports:
         standing: KeptAnswer | None,
         history: MomentBlock | None,
         store: Store,
+        *,
+        whole: bool,
     ) -> None:
         """``expansion`` shows rows as those of the reports: whole answers where ``standing`` is None, what moves where
-        it is there. Goes on from what is in the store, and from what its windows hold, if it has reported already."""
+        it is there; ``whole``: the reports are whole answers then, too. Goes on from what is in the store, and from
+        what its windows hold, if it has reported already."""
+        self._is_whole = whole
         self._name, self._expansion, self._standing, self._store = name, expansion, standing, store
         page = store.get(_KEYFRAME)
         self._keyframe = None if page is None else msgspec.msgpack.decode(page, type=_Keyframe)
@@ -107,6 +111,9 @@ class QueryReports:
 
     def _moved(self, position: Position, moves: pa.RecordBatch) -> Report:
         assert self._standing is not None
+        if self._is_whole:
+            self._standing.take(position[0], moves)
+            return Report(self._name, position[0], without_last(self._standing.rows()), position[1])
         last, before = self._keyframe, None
         is_due = last is not None and last.length >= len(self._standing)
         if last is None or is_due or not self._is_sure or position[0] - last.position[0] >= DAY:
