@@ -149,6 +149,17 @@ def test_a_snapshot_of_any_time_is_put_together() -> None:
     assert {time: [row["k"] for row in asyncio.run(rows(time))] for time in answers} == answers
 
 
+def test_a_keyframe_that_only_a_replay_has_written_is_not_needed() -> None:
+    topic = MovingTopic(RECENT, UNTIL)
+    topic.moves(10, ("a", 1, 30), before=())
+    topic.moves(20, ("b", 2, 40))
+    topic.moves(20, ("b", 2, 40), before=(("a", 1, 30),))  # a repeat, which readers pass over
+    topic.moves(30, ("c", 3, 50))
+    topic.end()
+    begun = subscribe(topic, Cursor((30, 0), snapshot=True))
+    assert shown(begun) == [(30, [(1, "b", 2, 40), (1, "c", 3, 50)])]
+
+
 def test_of_a_keyframe_that_is_too_large_what_moved_is_published() -> None:
     topic = MovingTopic(RECENT, UNTIL)
     report = topic.moves(10, ("a", 1, 30), before=tuple(("b", n, 20) for n in range(1000)))
