@@ -70,15 +70,18 @@ class MovedReport(Released):
             standing.take(self.position[0], self.said.rows)  # of a run, at its first time: nothing moves behind it
         return standing
 
-    async def standing(self, query: Query) -> KeptAnswer:
-        """What stands after it."""
+    async def standing(self, query: Query, keyframe: Position | None = None) -> KeptAnswer:
+        """What stands after it; where the report that it names was written before as no keyframe, by an earlier one."""
         assert self.feed is not None
         standing: KeptAnswer | None = None
-        async for released in self.feed.reports(self.keyframe, before=False, patience=0.0):
+        keyframe = self.keyframe if keyframe is None else keyframe
+        async for released in self.feed.reports(keyframe, before=False, patience=0.0):
             if released is None or released.position > self.position:
                 standing = None
                 break
             each = moved(released, self.feed)
+            if isinstance(each, MovedReport) and each.position <= keyframe and each.keyframe < keyframe:
+                return await self.standing(query, each.keyframe)
             if not isinstance(each, MovedReport):
                 standing = None  # one that was too large
             elif each.size < LARGE:
@@ -88,12 +91,16 @@ class MovedReport(Released):
             if released.end >= self.position:
                 break
         if standing is None:
-            raise GoneError(
-                f"what the report of query {query.name!r} at time {self.position[0]} changes is no longer retained, or "
-                "was too large to be published",
-                hint="subscribe from a later time; STAIRWISE_REPORT_BYTES of operators allows larger reports",
-            )
+            raise lost(query, self)
         return standing
+
+
+def lost(query: Query, report: MovedReport) -> GoneError:
+    return GoneError(
+        f"what the report of query {query.name!r} at time {report.position[0]} changes is no longer retained, or was "
+        "too large to be published",
+        hint="subscribe from a later time; STAIRWISE_REPORT_BYTES of operators allows larger reports",
+    )
 
 
 def moved(released: Released, feed: Feed) -> Released:

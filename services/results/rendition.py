@@ -24,7 +24,7 @@ from services.results import encoding, protobuf_rows
 from services.results.assembly import Released
 from services.results.cursor import Cursor
 from services.results.encoding import Encoding
-from services.results.moved_report import MovedReport, stood_before
+from services.results.moved_report import MovedReport, lost, stood_before
 from services.results.selection import Selection
 from stairwise.algebra.query import Emit, Query, levels_of
 from stairwise.errors import LimitError
@@ -121,6 +121,10 @@ class Rendition:
         self._rendering = asyncio.Lock()
         self._is_shared = not compares_by_level(registered.query)
 
+    @property
+    def shows_lifetimes(self) -> bool:
+        return self._selection.lifetimes
+
     def token(self, cursor: Cursor) -> bytes:
         return replace(cursor, filter=self._selection.digest).token(self.registered)
 
@@ -177,6 +181,8 @@ class Rendition:
             return found
         if isinstance(base, MovedReport):
             return await base.standing(self.registered.query)
+        if released.said.before is None:
+            raise lost(self.registered.query, released)
         return stood_before(self.registered.query, released)  # the first one that does not hold a whole answer
 
     def _render(

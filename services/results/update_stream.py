@@ -13,6 +13,7 @@ from services.results import encoding
 from services.results.alone_feed import AloneFeed
 from services.results.assembly import END, Released
 from services.results.cursor import Cursor
+from services.results.moved_report import MovedReport
 from services.results.query_feed import QueryFeed
 from services.results.rendition import Rendition, Sending, compares_by_level
 from stairwise.algebra.query import Emit, Query, levels_of
@@ -75,6 +76,8 @@ class UpdateStream:
                 cursor = Cursor(END, complete=True, offset=released.offset)
                 yield self._rendition.response(cursor, pb.SubscribeResponse(end=end))
                 return
+            if self._rendition.shows_lifetimes and not isinstance(released, MovedReport):
+                continue  # of before rows told their ends
             if released.position < start.at:
                 self._rendition.resume(released)
             else:

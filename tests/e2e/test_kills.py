@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import System, wait_for
+from tests.oracle import run as oracle_lines
 
 pytestmark = pytest.mark.jvm
 
@@ -27,6 +28,15 @@ def expected(query: str) -> list[dict[str, Any]]:
     ]
 
 
+def changes(stream: str) -> dict[str, str]:
+    """Queries whose reports say what moved: rows with their ends, and negative tuples."""
+    recent = f"SELECT ts, qty FROM {stream} [RANGE 20 SECONDS SLIDE 5 SECONDS]"
+    return {
+        f"{stream}_recent": f"{recent} EMIT CHANGES",
+        f"{stream}_beyond": f"{recent} EXCEPT SELECT ts, qty FROM {stream} [ROWS 7 SLIDE 5 SECONDS] EMIT CHANGES",
+    }
+
+
 def has_files(system: System) -> bool:
     return any((system.directory / "operators" / "checkpoint" / "pages").glob("*/*"))
 
@@ -34,10 +44,12 @@ def has_files(system: System) -> bool:
 @pytest.mark.parametrize("part", ["ingest", "windows", "operators", "results", "lookups", "broker"])
 def test_a_killed_part_comes_back_and_nothing_is_lost_or_repeated(system: System, part: str) -> None:
     name = f"kill_{part}"
+    stream = f"CREATE STREAM {name} (ts TIMESTAMP, qty BIGINT, note STRING) TIMESTAMP BY ts PARTITIONS 1"
+    moving = changes(name) if part in ("operators", "results") else {}
     system.sql(
-        f"CREATE STREAM {name} (ts TIMESTAMP, qty BIGINT, note STRING) TIMESTAMP BY ts PARTITIONS 1;"
-        f"CREATE QUERY {name}_q AS"
+        f"{stream}; CREATE QUERY {name}_q AS"
         f" SELECT COUNT(*) AS n, SUM(qty) AS volume FROM {name} [TUMBLE 10 SECONDS] GROUP BY note"
+        + "".join(f"; CREATE QUERY {query} AS {select}" for query, select in moving.items())
     )
     note = "-" * NOTE if part == "operators" else ""
     subscription = system.start("subscribe", f"{name}_q", "--from", "earliest")
@@ -62,3 +74,6 @@ def test_a_killed_part_comes_back_and_nothing_is_lost_or_repeated(system: System
     assert not reader.is_alive(), f"the subscription goes on after the seal; so far {lines}"
     assert subscription.wait(60) == 0
     assert lines == expected(f"{name}_q")
+    rows = [{"ts": START + s * 1000, "qty": q, "note": ""} for s in seconds for q in (1, 2)]
+    for query, select in moving.items():
+        assert system.lines(query) == oracle_lines(f"{stream}; CREATE QUERY {query} AS {select}", {name: rows})

@@ -81,7 +81,7 @@ def rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 @given(
     name=st.sampled_from(sorted(QUERIES)),
     rows=rows(),
-    emit=st.sampled_from(["CHANGES", "ISTREAM", "DSTREAM"]),
+    emit=st.sampled_from(["CHANGES", "ISTREAM", "DSTREAM", "RSTREAM"]),
     chance=st.randoms(use_true_random=False),
 )
 def test_lines_are_the_oracles_from_any_position(name: str, rows: list[Line], emit: str, chance: random.Random) -> None:

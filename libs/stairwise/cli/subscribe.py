@@ -57,7 +57,7 @@ class Start(click.ParamType):
     metavar="[COLUMN]",
     help="Draw a column over time, a line for each group; the first that is a number if none is named.",
 )
-@click.option("--until", is_flag=True, help="Show each row once, with the time from which it is gone.")
+@click.option("--until", is_flag=True, help="Lines that show each row once, with the time from which it is gone.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not say what the query waits for while nothing comes.")
 @connection_options
 def subscribe(
@@ -80,11 +80,13 @@ def subscribe(
     It ends when the query's streams are sealed or the query is dropped, after --limit, or on Ctrl-C. When nothing comes
     for some seconds, it says on stderr what the query waits for.
     """
+    if until and (plot is not None or format_ == "table"):
+        raise click.UsageError("--until shows lines: leave out --plot and --format table")
     with connected(connection) as client, client.subscribe(query, from_, lifetimes=until) as subscription:
         try:
             if plot is not None:
                 show_live(client, subscription, Plot(query, plot or None), limit, quiet=quiet)
-            elif (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
+            elif not until and (format_ or ("table" if sys.stdout.isatty() else "jsonl")) == "table":
                 show_live(client, subscription, LiveAnswer(query), limit, quiet=quiet)
             else:
                 print_lines(client, subscription, limit, until=until, quiet=quiet)

@@ -4,6 +4,8 @@ aggregation, DISTINCT   whole answers, which the operator has at hand (over wind
 join                    changes of groups and values, where they are told from the rows that move; else whole answers
 flow                    changes; of rows over time windows, with their ends in place of what leaves
 landmark                changes of the groups that grew
+
+A query that shows whole answers (EMIT RSTREAM) has reports that are some, however they come about.
 """
 
 from __future__ import annotations
@@ -30,12 +32,12 @@ def query_reports_of(signature: AnySignature, operator: SharedOperator, query: Q
     asked = report_query(query, Emit.CHANGES)
     if not _tells_changes(signature, asked):
         asked = report_query(query, Emit.RSTREAM)
-        return QueryReports(query.name, shared_expansion(signature, asked, life), None, history, store)
+        expansion: BlockExpansion = shared_expansion(signature, asked, life)
+        return QueryReports(query.name, expansion, None, history, store, whole=True)
     ends_are_known = isinstance(signature, FlowSignature) and rows_end_with_time(query.relation)
-    expansion: BlockExpansion = (
-        LifetimeExpansion(asked, life) if ends_are_known else shared_expansion(signature, asked, life)
-    )
-    return QueryReports(query.name, expansion, standing_of(asked, ends_are_known=ends_are_known), history, store)
+    expansion = LifetimeExpansion(asked, life) if ends_are_known else shared_expansion(signature, asked, life)
+    standing = standing_of(asked, ends_are_known=ends_are_known)
+    return QueryReports(query.name, expansion, standing, history, store, whole=query.emit is Emit.RSTREAM)
 
 
 def _tells_changes(signature: AnySignature, asked: Query) -> bool:

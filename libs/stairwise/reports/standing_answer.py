@@ -107,11 +107,16 @@ class StandingAnswer:
         """By key, where the row is that came last."""
         self._waiting: list[pa.RecordBatch] = []
         self._waits = self._count = 0
+        self._stands: pa.RecordBatch | None = None
+        """What stands, unless it has changed since it was asked for."""
 
     def __len__(self) -> int:
         return self._count
 
     def take(self, time: Instant, moves: pa.RecordBatch) -> None:
+        if not moves.num_rows:
+            return
+        self._stands = None
         self._count += int(_diffs(moves).sum())
         self._waiting.append(moves)
         self._waits += moves.num_rows
@@ -119,9 +124,11 @@ class StandingAnswer:
             self._take_in()
 
     def rows(self) -> pa.RecordBatch:
-        self._take_in()
-        there = np.flatnonzero(self._copies)
-        return self._rows.take(pa.array(np.repeat(self._at[there], self._copies[there])))
+        if self._stands is None:
+            self._take_in()
+            there = np.flatnonzero(self._copies)
+            self._stands = self._rows.take(pa.array(np.repeat(self._at[there], self._copies[there])))
+        return self._stands
 
     def _take_in(self) -> None:
         if not self._waits:

@@ -17,7 +17,7 @@ from services.results.journal import Journal
 from services.results.moved_report import whole_report
 from services.results.rendition import Renditions
 from services.results.report_message import ReportMessage
-from services.results.selection import Selection
+from services.results.selection import Selection, selection_of
 from services.results.update_stream import UpdateStream
 from stairwise.client.receiver import Receiver
 from stairwise.client.update import Update
@@ -66,12 +66,12 @@ def feed(topic: Topic, retained_from: int = 0) -> AloneFeed:
     return AloneFeed(Feed(journal, history, topic.registered.signature), topic.registered.query)
 
 
-def subscribe(topic: Topic, cursor: Cursor, retained_from: int = 0) -> list[Update]:
+def subscribe(topic: Topic, cursor: Cursor, retained_from: int = 0, selection: Selection | None = None) -> list[Update]:
     """All updates up to the end."""
 
     async def read() -> list[Update]:
         receiver, found = Receiver("q", "latest", None, "values"), []
-        with Renditions().use(topic.registered, Encoding.VALUES, Selection()) as rendition:
+        with Renditions().use(topic.registered, Encoding.VALUES, selection or Selection()) as rendition:
             async for sending in UpdateStream(rendition, cursor, feed(topic, retained_from)).messages():
                 update = receiver.take(pb.SubscribeResponse.FromString(sending.message))
                 found += [] if update is None else [update]
@@ -104,6 +104,19 @@ def test_whole_answers_of_before_and_moves_are_read_one_after_the_other() -> Non
         assert shown(subscribe(topic, cursor)) == shown(updates[i + 1 :])
 
 
+def test_who_lets_rows_go_by_their_ends_begins_where_these_are_told() -> None:
+    topic = MovingTopic(RECENT, UNTIL)
+    topic.report(10, [("a", 1), ("b", 2)])
+    topic.moves(20, ("c", 3, 40), before=(("a", 1, 20), ("b", 2, 30)))
+    topic.moves(30, ("b", 2, 50))
+    topic.end()
+    asked = selection_of(RECENT.query, [], lifetimes=True)
+    assert asked.digest != selection_of(RECENT.query, []).digest
+    updates = subscribe(topic, Cursor(snapshot=True), selection=asked)
+    assert shown(updates) == [(20, [(1, "b", 2, 30), (1, "c", 3, 40)]), (30, [(1, "b", 2, 50)])]
+    assert not selection_of(BEYOND.query, [], lifetimes=True).lifetimes, "its rows tell no ends"
+
+
 def test_reading_begins_at_the_first_keyframe_that_is_retained() -> None:
     topic = MovingTopic(BEYOND, DIFF)
     topic.moves(10, ("a", 1), ("b", 1), before=())
@@ -134,6 +147,17 @@ def test_a_snapshot_of_any_time_is_put_together() -> None:
 
     answers = {10: ["a"], 20: ["a", "b"], 30: ["b"], 40: ["c"]}
     assert {time: [row["k"] for row in asyncio.run(rows(time))] for time in answers} == answers
+
+
+def test_a_keyframe_that_only_a_replay_has_written_is_not_needed() -> None:
+    topic = MovingTopic(RECENT, UNTIL)
+    topic.moves(10, ("a", 1, 30), before=())
+    topic.moves(20, ("b", 2, 40))
+    topic.moves(20, ("b", 2, 40), before=(("a", 1, 30),))  # a repeat, which readers pass over
+    topic.moves(30, ("c", 3, 50))
+    topic.end()
+    begun = subscribe(topic, Cursor((30, 0), snapshot=True))
+    assert shown(begun) == [(30, [(1, "b", 2, 40), (1, "c", 3, 50)])]
 
 
 def test_of_a_keyframe_that_is_too_large_what_moved_is_published() -> None:
