@@ -57,11 +57,7 @@ def status(directory: Path | None, format_: str | None, as_document: bool, watch
         for line in (
             *(asdict(part) for part in seen.parts),
             *(stream.as_json() for stream in seen.streams),
-            *(
-                [{"volume": seen.volume.directory, "full": seen.volume.remark}]
-                if seen.volume and seen.volume.is_full
-                else ()
-            ),
+            *({"volume": each.directory, "full": each.remark} for each in [seen.volume] if each and each.is_full),
             *({"query": query.name, "failed": query.reason, "reported": query.reported} for query in seen.failed),
         ):
             click.echo(msgspec.json.encode(line))

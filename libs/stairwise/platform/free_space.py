@@ -21,9 +21,7 @@ def free_bytes(directory: Path) -> int:
 class FreeSpace:
     """Watches the volume of a directory; less than ``least`` bytes free is too little."""
 
-    def __init__(
-        self, directory: Path, least: int, told: Callable[[bool, int], None] = lambda is_low, free: None
-    ) -> None:
+    def __init__(self, directory: Path, least: int, told: Callable[[bool, int], None]) -> None:
         """``told`` hears when it becomes too little and when it is enough again, with how much is free."""
         self._directory, self._least, self._told = directory, least, told
         self._looked = float("-inf")

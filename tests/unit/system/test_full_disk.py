@@ -8,8 +8,8 @@ from pathlib import Path
 from stairwise.cli.overview import Volume
 from stairwise.platform.free_space import FreeSpace, free_bytes
 from stairwise.system import state
+from tests.small_volume import fill, small_volume
 from tests.unit.system.small_parts import READY, WAIT, fake_part, part_of, supervised
-from tests.unit.system.small_volume import fill, small_volume
 
 MEGABYTE = 1 << 20
 

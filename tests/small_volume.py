@@ -1,4 +1,4 @@
-"""A file system of a few megabytes, to be filled. Only root may mount one: elsewhere its tests say that they do not run."""
+"""A file system of a few megabytes, to be filled. Where none can be mounted, its tests say that they do not run."""
 
 from __future__ import annotations
 
