@@ -84,7 +84,7 @@ def test_a_query_at_which_workers_are_killed_twice_is_set_aside(system: System) 
     def worker() -> psutil.Process | None:
         """The Python worker that is at work on the killer."""
         for note in (system.directory / "operators" / "checkpoint" / "work").glob("[0-9]"):
-            if b"killer@" in note.read_bytes():
+            if b"\x01killer@" in note.read_bytes():
                 return next((p for p in workers() if str(note) in {mapped.path for mapped in p.memory_maps()}), None)
         return None
 

@@ -23,7 +23,7 @@ def test_ingest_pauses_on_a_full_volume_and_misses_nothing(tmp_path: Path) -> No
                 return instance.log.read_text().count(text) == times
 
             for time in range(1, 4):
-                system.publish(streams[0], [{"ts": START + time, "n": time}])
+                system.publish(streams[0], [{"ts": START + 100 * time - 1, "n": time}])
                 system.await_read(streams[0])
                 filling = fill(volume)
                 wait_for(lambda time=time: has_said("ingest pauses", time), "it pauses")
