@@ -4,9 +4,9 @@
     <checkpoint>/work/0.json    {"stamp": …, "deaths": {"poison@3": 2}}   what the driver has counted
 
 A worker that ends without a word, as one does for which there is no memory left, leaves its note. The driver, which
-sees that a Python worker has died, counts it. A signature at which workers died twice in the same micro-batch, that is
-over the same committed state, is not evaluated again. Where the driver is killed as well nothing is counted: then the
-signature need not be the reason.
+sees that a Python worker has died or that its micro-batch never ends, counts it. A signature at which workers were lost
+twice in the same micro-batch, that is over the same committed state, is not evaluated again. Where the driver is killed
+as well nothing is counted: then the signature need not be the reason.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WorkMark:
         """A signature is worked on; raises for one at which workers died."""
         if self._deaths.get(signature, 0) >= DEATHS:
             times = self._deaths[signature]
-            raise LimitError(f"the worker was killed {times} times at work on it, as happens when memory runs out")
+            raise LimitError(f"its worker was lost {times} times: it was killed, as without memory, or took too long")
         if signature != self._noted:
             self._noted = signature
             self._page[_FLAG + 1 :] = signature.encode()[: SIZE - _FLAG - 1].ljust(SIZE - _FLAG - 1, b"\0")
@@ -60,7 +60,7 @@ class WorkMark:
 
 
 def count_deaths(checkpoint: Path) -> list[str]:
-    """A Python worker has died: count it for each signature that was worked on, and name them."""
+    """A Python worker is lost: count it for each signature that was worked on, and name them."""
     died = []
     for path in sorted(_directory(checkpoint).glob("*")):
         page = b"" if path.suffix else path.read_bytes()
