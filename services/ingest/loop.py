@@ -31,6 +31,7 @@ from services.ingest.transactions import OVERDUE, AbortedError, StrangerError, T
 from stairwise.errors import ConfigError
 from stairwise.platform import kafka, telemetry
 from stairwise.platform.config import Settings
+from stairwise.platform.free_space import FreeSpace
 from stairwise.wire import topics
 from stairwise.wire.plans import PlanReader
 
@@ -92,6 +93,7 @@ class Ingest:
         self._dispatch = Dispatch(self._lanes)
         self._idleness = Idleness(partial(recovery.committed, self._consumer), self._ends.of)
         self._following = TableMarks(self._consumer, self._ends)
+        self._space = FreeSpace(settings.directory, settings.min_free_bytes, self._hold)
         self._resting: set[Key] = set()
         """Partitions that were paused, and not resumed since."""
         self._seal_at: dict[Key, int] = {}
@@ -125,6 +127,9 @@ class Ingest:
                 self._must_follow = False
                 self._follow()
             self._retry()
+            if self._space.look(time.monotonic()) and (awake := self._awake()):
+                self._consumer.pause(awake)
+                self._resting |= {(p.topic, p.partition) for p in awake}
             asked = self._dispatch.appetite
             messages = self._consumer.consume(asked, timeout=self._patience())
             if self._is_lost:
@@ -140,13 +145,29 @@ class Ingest:
             except StreamError as fault:
                 self._set_aside(fault)
                 continue
-            if self._is_due(now, is_backlog=len(messages) == asked):
+            if not self._space.is_low and self._is_due(now, is_backlog=len(messages) == asked):
                 self._write()
         if not self._is_aborted:
             self._write()
             self._finish()
         self._consumer.close()
         self._plans.close()
+
+    def _hold(self, is_low: bool, free: int) -> None:
+        """The volume has too little room, or enough again: rows wait in Kafka meanwhile, and nothing is lost."""
+        metrics.hold(is_low)
+        told = telemetry.fields(directory=str(self._settings.directory), free=free)
+        if is_low:
+            log.error("ingest pauses: its volume has less than STAIRWISE_MIN_FREE_BYTES free", extra=told)
+            return
+        log.warning("ingest goes on: its volume has room again", extra=told)
+        mine = [p for p in self._consumer.assignment() if topics.stream_of(p.topic) not in self._failures]
+        if mine:
+            self._consumer.resume(mine)
+        self._resting -= {(p.topic, p.partition) for p in mine}
+
+    def _awake(self) -> list[TopicPartition]:
+        return [p for p in self._consumer.assignment() if (p.topic, p.partition) not in self._resting]
 
     # ── what to read ────────────────────────────────────────────────────────────────────────────────────
 

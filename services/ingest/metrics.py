@@ -21,6 +21,7 @@ _rows_in = telemetry.meter.create_counter("stairwise.ingest.rows.in", "{row}", "
 _batch_rows = telemetry.meter.create_histogram("stairwise.ingest.batch.rows", "{row}", "rows of a batch")
 _transaction = telemetry.meter.create_histogram("stairwise.ingest.transaction.duration", "s", "a transaction")
 _aborted = telemetry.meter.create_counter("stairwise.ingest.transactions.aborted", "{transaction}", "taken back")
+_held = telemetry.meter.create_gauge("stairwise.ingest.held", "1", "1 while ingest pauses because its volume is full")
 
 
 def committed(stream: str, outcome: Outcome) -> None:
@@ -41,6 +42,11 @@ def transaction(seconds: float) -> None:
 
 def aborted() -> None:
     _aborted.add(1)
+
+
+def hold(is_low: bool) -> None:
+    """Ingest pauses for lack of room, or goes on."""
+    _held.set(int(is_low))
 
 
 def watch_failures(failures: Failures) -> None:
@@ -78,6 +84,7 @@ def watch(lanes: Mapping[Key, Lane]) -> None:
                 yield Observation(max(0, lane.end_told - lane.written_upto), labels)
 
     _aborted.add(0)  # so that it can be seen to grow
+    _held.set(0)
     telemetry.meter.create_observable_gauge("stairwise.ingest.lag", [waiting], "{message}", "messages not yet written")
     telemetry.meter.create_observable_gauge("stairwise.ingest.watermark", [watermarks], "ms", "by partition")
     telemetry.meter.create_observable_gauge("stairwise.ingest.watermark.lag", [lags], "s", "clock − watermark")

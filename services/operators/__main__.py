@@ -49,9 +49,13 @@ def _evaluate(settings: Settings, stopping: threading.Event, server: ServerThrea
             server.tell("", is_well=verdict is Verdict.WELL)
             if verdict is Verdict.STUCK:
                 log.error("a micro-batch has been running for %.0f s: operators ends, to be started again", age.age)
+                _blame(settings)
                 os._exit(1)  # an orderly end would wait for it
         if not query.isActive:
-            _mourn(settings, str(query.exception()))
+            reason = str(query.exception())
+            log.error("the streaming query ended: %s", reason)
+            if WORKER_DIED in reason:
+                _blame(settings)
             raise SystemExit(1)
     _await_batch(query)
     progress.take(query._jsq.recentProgress())
@@ -61,12 +65,10 @@ def _evaluate(settings: Settings, stopping: threading.Event, server: ServerThrea
     spark.stop()
 
 
-def _mourn(settings: Settings, reason: str) -> None:
-    """Say why the streaming query ended, and count a Python worker that was killed for whom it was at work on."""
-    log.error("the streaming query ended: %s", reason)
-    if WORKER_DIED in reason:
-        for signature in count_deaths(pipeline.checkpoint(settings)):
-            log.error("a worker died at work", extra=telemetry.fields(signature=signature))
+def _blame(settings: Settings) -> None:
+    """A Python worker was killed, or hangs: count that for the signatures that were worked on."""
+    for signature in count_deaths(pipeline.checkpoint(settings)):
+        log.error("a worker was lost at work on a signature", extra=telemetry.fields(signature=signature))
 
 
 def _await_batch(query: Any) -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from types import TracebackType
 from typing import TypeVar
 
 from services.operators.work_mark import WorkMark
 from stairwise.errors import LimitError
-from stairwise.expressions.allowance import asking
+from stairwise.expressions.allowance import Ask, ask_instead
 
 UNLIMITED = 1 << 62
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -29,26 +29,19 @@ class SignatureMemory:
     """``limit``: so many bytes each may hold."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._held: dict[str, int] = {}
+        self.limit = limit
+        self.held: dict[str, int] = {}
         self.mark: WorkMark | None = None
         """Where it is noted who is at work, for the case that all this does not suffice."""
+        self.is_at_work = False
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY)
 
-    @contextmanager
-    def at_work(self, signature: str) -> Iterator[None]:
-        """Some work of a signature. Raises before or after what takes too much."""
-        held, begin = self._held.get(signature, 0), resident()
+    def __del__(self) -> None:
+        os.close(self._statm)
 
-        def ask(size: int) -> None:
-            if held + resident() - begin + size > self._limit:
-                raise self._too_much()
-
-        try:
-            with asking(ask), nullcontext() if self.mark is None else self.mark.at_work(signature):
-                yield
-        finally:
-            self._held[signature] = max(0, held + resident() - begin)
-        ask(0)
+    def at_work(self, signature: str) -> _Work:
+        """Some work of a signature, as a context. Raises before or after what takes too much."""
+        return _Work(self, signature)
 
     def making(self, signature: str, made: Iterator[Made]) -> Iterator[Made]:
         """What a signature makes, one after the other."""
@@ -60,13 +53,51 @@ class SignatureMemory:
             yield item
 
     def forget(self, signature: str) -> None:
-        self._held.pop(signature, None)
+        self.held.pop(signature, None)
+
+    def resident(self) -> int:
+        """How many bytes of memory this process has."""
+        return int(os.pread(self._statm, 128, 0).split()[1]) * _PAGE
+
+
+class _Work:
+    """Entered for every report, so it is quick. Work within the work of the same signature is counted there."""
+
+    def __init__(self, memory: SignatureMemory, signature: str) -> None:
+        self._memory, self._signature = memory, signature
+        self._is_part = memory.is_at_work
+        self._held = self._begin = 0
+        self._before: Ask | None = None
+
+    def __enter__(self) -> None:
+        if self._is_part:
+            return
+        memory = self._memory
+        if memory.mark is not None:
+            memory.mark.begin(self._signature)
+        memory.is_at_work = True
+        self._held, self._begin = memory.held.get(self._signature, 0), memory.resident()
+        self._before = ask_instead(self._ask)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_part:
+            return
+        memory = self._memory
+        ask_instead(self._before)
+        memory.is_at_work = False
+        if memory.mark is not None:
+            memory.mark.end()
+        memory.held[self._signature] = held = max(0, self._held + memory.resident() - self._begin)
+        if error is None and held > memory.limit:
+            raise self._too_much()
+
+    def _ask(self, size: int) -> None:
+        memory = self._memory
+        if self._held + memory.resident() - self._begin + size > memory.limit:
+            raise self._too_much()
 
     def _too_much(self) -> LimitError:
-        return LimitError(f"it needs more than {self._limit / 1e6:,.0f} MB of memory, the limit STAIRWISE_QUERY_BYTES")
-
-
-def resident() -> int:
-    """How many bytes of memory this process has."""
-    with open("/proc/self/statm", "rb") as statm:
-        return int(statm.read().split()[1]) * _PAGE
+        limit = f"{self._memory.limit / 1e6:,.0f} MB"
+        return LimitError(f"it needs more than {limit} of memory, the limit STAIRWISE_QUERY_BYTES")

@@ -1,20 +1,18 @@
 """Which signature a worker is at work on, where it can be read after the worker was killed.
 
-    <checkpoint>/work/0         ▐ stamp of the state ▐ signature ▐        a page that the worker has mapped
+    <checkpoint>/work/0         ▐ stamp of the state ▐ 1 ▐ signature ▐    a page that the worker has mapped
     <checkpoint>/work/0.json    {"stamp": …, "deaths": {"poison@3": 2}}   what the driver has counted
 
 A worker that ends without a word, as one does for which there is no memory left, leaves its note. The driver, which
-sees that a Python worker has died, counts it. A signature at which workers died twice in the same micro-batch, that is
-over the same committed state, is not evaluated again. Where the driver is killed as well nothing is counted: then the
-signature need not be the reason.
+sees that a Python worker has died or that its micro-batch never ends, counts it. A signature at which workers were lost
+twice in the same micro-batch, that is over the same committed state, is not evaluated again. Where the driver is killed
+as well nothing is counted: then the signature need not be the reason.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -22,7 +20,8 @@ import msgspec
 from stairwise.errors import LimitError
 
 SIZE = 4096
-_STAMP = 64
+_FLAG = 64
+"""Behind the stamp: 1 while the signature that follows is worked on."""
 DEATHS = 2
 """After so many a signature is set aside."""
 
@@ -44,31 +43,30 @@ class WorkMark:
         self._page[:] = stamp.encode().ljust(SIZE, b"\0")
         counted = _counted(path)
         self._deaths = counted.deaths if counted.stamp == stamp else {}
+        self._noted = ""
 
-    @contextmanager
-    def at_work(self, signature: str) -> Iterator[None]:
-        """Note the signature while it is worked on; raises for one at which workers died."""
+    def begin(self, signature: str) -> None:
+        """A signature is worked on; raises for one at which workers died."""
         if self._deaths.get(signature, 0) >= DEATHS:
             times = self._deaths[signature]
-            raise LimitError(f"the worker was killed {times} times at work on it, as happens when memory runs out")
-        self._note(signature.encode())
-        try:
-            yield
-        finally:
-            self._note(b"")
+            raise LimitError(f"its worker was lost {times} times: it was killed, as without memory, or took too long")
+        if signature != self._noted:
+            self._noted = signature
+            self._page[_FLAG + 1 :] = signature.encode()[: SIZE - _FLAG - 1].ljust(SIZE - _FLAG - 1, b"\0")
+        self._page[_FLAG] = 1
 
-    def _note(self, signature: bytes) -> None:
-        self._page[_STAMP:] = signature[: SIZE - _STAMP].ljust(SIZE - _STAMP, b"\0")
+    def end(self) -> None:
+        self._page[_FLAG] = 0
 
 
 def count_deaths(checkpoint: Path) -> list[str]:
-    """A Python worker has died: count it for each signature that was worked on, and name them."""
+    """A Python worker is lost: count it for each signature that was worked on, and name them."""
     died = []
     for path in sorted(_directory(checkpoint).glob("*")):
         page = b"" if path.suffix else path.read_bytes()
-        stamp, signature = (part.rstrip(b"\0").decode() for part in (page[:_STAMP], page[_STAMP:]))
-        if not signature:
+        if page[_FLAG : _FLAG + 1] != b"\1":
             continue
+        stamp, signature = (part.rstrip(b"\0").decode() for part in (page[:_FLAG], page[_FLAG + 1 :]))
         counted = _counted(path)
         deaths = counted.deaths if counted.stamp == stamp else {}
         deaths[signature] = deaths.get(signature, 0) + 1

@@ -50,17 +50,16 @@ class FailedQueries:
         self._consumer.close()
 
     def _look(self) -> None:
-        found = dict(self._known)
         try:
             for message in kafka.read_to_end(self._consumer, [TopicPartition(topics.FAILURES, 0, self._next)], TIMEOUT):
                 failure = Failure.decode(message.value())
-                before = found.get(failure.signature)
+                before = self._known.get(failure.signature)
                 if before is None or failure.reported < before.reported:
-                    found[failure.signature] = failure
+                    self._known = {**self._known, failure.signature: failure}  # whoever was given it may still read it
                 self._next = message.offset() + 1
         except KafkaException as error:
             raise ConfigError(f"the failures cannot be read: {error}", hint="is the broker up?") from error
-        self._known, self._looked = found, time.monotonic()
+        self._looked = time.monotonic()
 
 
 def sentence(query: str, failure: Failure) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
+from stairwise.client import Client, Update
+from stairwise.errors import StairwiseError
 from stairwise.system import state
 from tests.e2e.conftest import System, wait_for
 
@@ -46,7 +48,7 @@ def test_a_query_that_needs_too_much_memory_fails_by_itself(system: System) -> N
             f"CREATE QUERY {name}_count AS SELECT COUNT(*) AS n FROM {name} [TUMBLE 1 SECOND]"
         )
     system.sql(f"CREATE QUERY poison AS {JOIN.format('poisoned')} WHERE x.v > y.v")
-    system.publish("poisoned", rows(0, 10, 1_000))
+    system.publish("poisoned", rows(0, 20, 1_000))
     wait_for(lambda: "poison" in failed(system), "the poison has failed")
     assert failed(system)["poison"].startswith("it needs more than 2,147 MB of memory")
     assert "poison has FAILED: it needs more than" in system.ok("explain", "poison")
@@ -54,20 +56,30 @@ def test_a_query_that_needs_too_much_memory_fails_by_itself(system: System) -> N
     assert told.returncode == 1
     assert "query 'poison' has failed: it needs more than 2,147 MB" in told.stderr
     assert "RESTART QUERY poison" in told.stderr
+    running = state.read(system.directory)
+    assert running is not None
+    client = Client(running.addresses)
+    seen: list[Update] = []
+    with pytest.raises(StairwiseError, match="'poison' has failed"):
+        seen.extend(client.subscribe("poison", "earliest"))
 
     refused = system.run("sql", "-e", "RESTART QUERY poisoned_count")
     assert refused.returncode == 1
     assert "has not failed" in refused.stderr
     system.sql("RESTART QUERY poison")
     wait_for(lambda: "poison" not in failed(system), "the poison runs again")
-    system.publish("poisoned", rows(10, 10, 20), "--seal")
+    system.publish("poisoned", rows(20, 10, 20), "--seal")
     system.publish("elsewhere", rows(0, 10, 20), "--seal")
-    values = [row["v"] for row in rows(10, 10, 20)]
+    values = [row["v"] for row in rows(20, 10, 20)]
     pairs = sum(x > y for x in values for y in values)
-    assert system.lines("poison")[-1]["row"] == {"n": pairs}, "it sees the rows that came after, and no other"
+    lines = system.lines("poison")
+    assert lines[-1]["row"] == {"n": pairs}, "it sees the rows that came after, and no other"
+    resumed = client.subscribe("poison", seen[-1].token if seen else "earliest")
+    assert [update.time for update in resumed] == [line["time"] for line in lines]
+    client.close()
     assert system.lines("elsewhere_count") == counts("elsewhere_count", 0, 10, 20)
-    whole = [*counts("poisoned_count", 0, 10, 1_000)[:-1], *counts("poisoned_count", 10, 10, 20)]
-    whole[10]["row"]["n"] = 1_000
+    whole = [*counts("poisoned_count", 0, 20, 1_000)[:-1], *counts("poisoned_count", 20, 10, 20)]
+    whole[20]["row"]["n"] = 1_000
     assert system.lines("poisoned_count") == whole
     system.sql("DROP QUERY poison")
 
@@ -84,7 +96,7 @@ def test_a_query_at_which_workers_are_killed_twice_is_set_aside(system: System) 
     def worker() -> psutil.Process | None:
         """The Python worker that is at work on the killer."""
         for note in (system.directory / "operators" / "checkpoint" / "work").glob("[0-9]"):
-            if b"killer@" in note.read_bytes():
+            if b"\x01killer@" in note.read_bytes():
                 return next((p for p in workers() if str(note) in {mapped.path for mapped in p.memory_maps()}), None)
         return None
 
@@ -101,6 +113,6 @@ def test_a_query_at_which_workers_are_killed_twice_is_set_aside(system: System) 
         os.kill(found.pid, signal.SIGKILL)
         found.wait(60)
     wait_for(lambda: "killer" in failed(system), "the killer is set aside", within=240)
-    assert failed(system)["killer"].startswith("the worker was killed 2 times")
+    assert failed(system)["killer"].startswith("its worker was lost 2 times")
     system.publish("deadly", [], "--seal")
     assert system.lines("beside") == counts("beside", 0, 10, 500)

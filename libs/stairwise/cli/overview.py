@@ -7,12 +7,15 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from stairwise.client import Client
 from stairwise.client.status import FailedQuery, Status, StreamStatus
 from stairwise.errors import StairwiseError
 from stairwise.platform.channels import Credentials
+from stairwise.platform.config import Settings
+from stairwise.platform.free_space import free_bytes
 from stairwise.schema import Instant
 from stairwise.system.part_status import PartStatus, ask_all
 from stairwise.system.state import SystemState
@@ -40,6 +43,33 @@ class StreamLine:
 
 
 @dataclass(frozen=True)
+class Volume:
+    """The volume that the system's directory is on."""
+
+    directory: str
+    free: int
+    """Bytes."""
+    least: int
+    """Below this, ingest pauses."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.free < self.least
+
+    @property
+    def remark(self) -> str:
+        """What is said of a volume that is full."""
+        if not self.is_full:
+            return ""
+        limit = f"{self.least / 1e6:,.0f} MB"
+        return f"the volume of {self.directory} is full: {self.free / 1e6:,.0f} MB free, ingest pauses below {limit}"
+
+    @staticmethod
+    def of(directory: Path) -> Volume:
+        return Volume(str(directory), free_bytes(directory), Settings.from_environment(os.environ).min_free_bytes)
+
+
+@dataclass(frozen=True)
 class Overview:
     parts: tuple[PartStatus, ...]
     clock: Instant
@@ -48,6 +78,7 @@ class Overview:
     streams: tuple[StreamLine, ...] = ()
     trouble: str = ""
     """Why nothing is known of the streams."""
+    volume: Volume | None = None
 
     @property
     def failed(self) -> tuple[FailedQuery, ...]:
@@ -56,12 +87,13 @@ class Overview:
 
     @property
     def is_healthy(self) -> bool:
-        return all(part.is_healthy for part in self.parts)
+        return all(part.is_healthy for part in self.parts) and not (self.volume and self.volume.is_full)
 
     def as_json(self) -> dict[str, Any]:
         parts, streams = [asdict(part) for part in self.parts], [stream.as_json() for stream in self.streams]
         failed = [asdict(query) for query in self.failed]
-        return {"clock": self.clock, "parts": parts, "streams": streams, "failed": failed, "trouble": self.trouble}
+        said = {"clock": self.clock, "parts": parts, "streams": streams, "failed": failed, "trouble": self.trouble}
+        return said if self.volume is None else {**said, "volume": asdict(self.volume) | {"full": self.volume.is_full}}
 
 
 class Looking:

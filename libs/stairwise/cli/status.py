@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from stairwise.cli.overview import Looking, Overview, StreamLine
+from stairwise.cli.overview import Looking, Overview, StreamLine, Volume
 from stairwise.cli.up import directory_option
 from stairwise.schema import Instant
 from stairwise.system import state
@@ -35,7 +35,7 @@ EVERY = 2.0
 @click.option("--watch", is_flag=True, help="Look every two seconds, until Ctrl-C; in a pipe one document a line.")
 def status(directory: Path | None, format_: str | None, as_document: bool, watch: bool) -> None:
     """Show each part (health, process, restarts, address, metrics, lag) and each stream (rows, watermark, what it waits
-    for). Exit code 1 if a part is not healthy.
+    for). Exit code 1 if a part is not healthy, or the volume is full.
 
     \b
     stairwise status                   two tables; JSON lines in a pipe, a part or a stream on each
@@ -48,7 +48,7 @@ def status(directory: Path | None, format_: str | None, as_document: bool, watch
         if watch:
             _watch(looking, chosen, is_table)
             return
-        seen = looking.look(_running(chosen))
+        seen = replace(looking.look(_running(chosen)), volume=Volume.of(chosen))
     if is_table:
         Console(highlight=False).print(drawn(seen))
     elif as_document:
@@ -57,6 +57,7 @@ def status(directory: Path | None, format_: str | None, as_document: bool, watch
         for line in (
             *(asdict(part) for part in seen.parts),
             *(stream.as_json() for stream in seen.streams),
+            *({"volume": each.directory, "full": each.remark} for each in [seen.volume] if each and each.is_full),
             *({"query": query.name, "failed": query.reason, "reported": query.reported} for query in seen.failed),
         ):
             click.echo(msgspec.json.encode(line))
@@ -74,7 +75,7 @@ def _watch(looking: Looking, directory: Path, is_table: bool) -> None:
     def looks() -> Iterator[Overview]:
         while True:
             due = time.monotonic() + EVERY
-            yield looking.look(_running(directory))
+            yield replace(looking.look(_running(directory)), volume=Volume.of(directory))
             time.sleep(max(0.0, due - time.monotonic()))
 
     try:
@@ -99,6 +100,8 @@ def drawn(seen: Overview) -> Group:
     over = len(seen.streams) - len(open_)
     if over:
         pieces += [Text(), Text(f"{over} sealed stream{'s' if over > 1 else ''} with nothing left to do", style="dim")]
+    if seen.volume is not None and seen.volume.is_full:
+        pieces += [Text(), Text(seen.volume.remark, style="red")]
     if seen.failed:
         pieces += [Text(), Text(_counted(len(seen.failed)), style="red")]
         pieces += _remarks((query.name, query.reason) for query in seen.failed)

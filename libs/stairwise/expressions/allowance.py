@@ -1,13 +1,12 @@
 """How much memory the work at hand may take.
 
-A driver that runs many queries side by side says who has to be asked (``asking``); whatever makes many rows out of few
-asks before it makes them (``must_fit``). Where nobody has to be asked, as over files, there is no limit.
+A driver that runs many queries side by side says who has to be asked (``ask_instead``); whatever makes many rows out of
+few asks before it makes them (``must_fit``). Where nobody has to be asked, as over files, there is no limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 ROW_BYTES = 64
@@ -21,13 +20,11 @@ Ask = Callable[[int], None]
 _asked: ContextVar[Ask | None] = ContextVar("asked", default=None)
 
 
-@contextmanager
-def asking(ask: Ask) -> Iterator[None]:
-    token = _asked.set(ask)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
+def ask_instead(ask: Ask | None) -> Ask | None:
+    """From now on this one is asked; gives who was asked before."""
+    before = _asked.get()
+    _asked.set(ask)
+    return before
 
 
 def must_fit(rows: int) -> None:

@@ -14,6 +14,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_INSTANCE | which of several ingest processes this is: each has a name that survives its restarts | 0 |
 | STAIRWISE_INGEST_LINGER_MS | how long ingest lets a row wait for others, in milliseconds | 50 |
 | STAIRWISE_INGEST_MAX_BYTES | the largest message that ingest reads; a larger one is a dead letter | 4194304 |
+| STAIRWISE_MIN_FREE_BYTES | ingest pauses while the volume of STAIRWISE_DIR has less free | 268435456 |
 | STAIRWISE_RESULTS_SUBSCRIPTIONS | how many subscriptions a results process serves at a time | 20000 |
 | STAIRWISE_RESULTS_STALL_MS | after how long a subscription ends whose client takes nothing, in milliseconds | 30000 |
 | STAIRWISE_LOOKUPS_RETAIN_MS | how far back lookups reach, in milliseconds of event time | 3600000 |
@@ -115,6 +116,7 @@ class Settings:
     instance: str = "0"
     ingest_linger_ms: int = 50
     ingest_max_bytes: int = 4 << 20
+    min_free_bytes: int = 256 << 20
     results_subscriptions: int = 20_000
     results_stall_ms: int = 30_000
     lookups_retain_ms: int = 3_600_000
@@ -151,6 +153,9 @@ class Settings:
             ),
             ingest_max_bytes=variables.integer(
                 environ, "STAIRWISE_INGEST_MAX_BYTES", cls.ingest_max_bytes, lowest=1024, highest=cls.ingest_max_bytes
+            ),
+            min_free_bytes=variables.integer(
+                environ, "STAIRWISE_MIN_FREE_BYTES", cls.min_free_bytes, lowest=0, highest=1 << 60
             ),
             results_subscriptions=variables.integer(
                 environ, "STAIRWISE_RESULTS_SUBSCRIPTIONS", cls.results_subscriptions, lowest=1, highest=1_000_000

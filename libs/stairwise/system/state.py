@@ -134,8 +134,12 @@ def read(directory: Path) -> SystemState | None:
 def write(directory: Path, state: SystemState) -> None:
     path = state_path(directory)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n")
-    os.replace(unfinished, path)
+    try:
+        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n")
+        os.replace(unfinished, path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def find(directory: Path | None = None, environ: Mapping[str, str] = os.environ) -> Addresses:

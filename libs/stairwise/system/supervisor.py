@@ -19,6 +19,9 @@ ATTEMPTS_TO_START = 3
 """A part that ends so often before the system has ever run is broken, and the start is given up."""
 
 
+WRITE_AGAIN = 1.0
+"""How often the state is tried to be written that could not be, in seconds."""
+
 logger = logging.getLogger("stairwise.system")
 
 
@@ -49,6 +52,8 @@ class Supervisor:
             backoff=backoff or Backoff(),
             changed=self._part_changed,
         )
+        self._unwritten_since: float | None = None
+        """When the state was last tried to be written that is not on disk."""
         self._parts = {part.name: Supervised(part, surroundings) for part in parts}
         self._state = replace(initial, parts=tuple(part.state for part in self._parts.values()))
 
@@ -118,6 +123,8 @@ class Supervisor:
     def _wait(self) -> None:
         """Sleep until something happens or is due; parts learn here that their processes have ended."""
         due = [time_ for part in self._parts.values() if (time_ := part.next_time()) is not None]
+        if self._unwritten_since is not None:
+            due.append(self._unwritten_since + WRITE_AGAIN)
         self._loop.wait(max(0.0, min(due) - time.monotonic()) if due else None)
 
     def _tick(self) -> None:
@@ -125,6 +132,8 @@ class Supervisor:
         now = time.monotonic()
         for part in self._parts.values():
             part.tick(now)
+        if self._unwritten_since is not None and now >= self._unwritten_since + WRITE_AGAIN:
+            self._publish(self._state)
 
     def _part_changed(self, part: PartState) -> None:
         self._publish(self._state.with_part(part))
@@ -134,11 +143,19 @@ class Supervisor:
 
     def _publish(self, new: SystemState) -> None:
         self._state = new
+        was_written = self._unwritten_since is None
+        self._unwritten_since = None
         try:
             state.write(self._directory, new)
+            if not was_written:
+                logger.warning("the state can be written again")
         except FileNotFoundError:
             remark = (
                 "%s is gone: stop the system by `stairwise down --dir`, with where it was moved, and start it there"
             )
             logger.error(remark, self._directory)
+        except OSError as error:  # a full disk, most of all: the parts are looked after all the same
+            self._unwritten_since = time.monotonic()
+            if was_written:
+                logger.error("the state cannot be written, and is tried again: %s", error)
         self._changed(new)

@@ -6,10 +6,14 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from stairwise.cli.overview import Overview, overview
+from services.windows.status_messages import status_to_proto
+from stairwise.cli.overview import Overview, Volume, overview
 from stairwise.cli.status import drawn
 from stairwise.client.status import Status, StreamStatus
+from stairwise.schema import DAWN
 from stairwise.system.part_status import PartStatus
+from stairwise.wire.failures import Failure
+from stairwise.wire.stream_standing import Standing
 
 NOON = 1_769_860_800_000
 PART = PartStatus(
@@ -115,3 +119,25 @@ def test_sealed_streams_are_counted_and_not_listed() -> None:
 
 def test_what_is_not_known_of_streams_is_said() -> None:
     assert "streams are not shown: no answer" in shown(Overview((PART,), NOON, None, trouble="no answer"))
+
+
+def test_queries_that_failed_are_named_with_their_reasons() -> None:
+    failed = {"poison": Failure("poison@3", "it needs more than 2,147 MB", NOON), "early": Failure("s", "no", DAWN)}
+    told = status_to_proto(Standing(NOON, {}), frozenset(), None, failed)
+    look = Status.from_proto(told)
+    whole = replace(seen(), look=look)
+    assert "2 queries have FAILED" in shown(whole)
+    assert "poison: it needs more than 2,147 MB" in shown(whole)
+    assert whole.as_json()["failed"] == [
+        {"name": "poison", "reason": "it needs more than 2,147 MB", "reported": NOON},
+        {"name": "early", "reason": "no", "reported": None},
+    ]
+
+
+def test_a_volume_that_is_full_is_not_healthy() -> None:
+    roomy, full = Volume("/data", 900_000_000, 256_000_000), Volume("/data", 3_000_000, 256_000_000)
+    assert replace(seen(), volume=roomy).is_healthy
+    whole = replace(seen(), volume=full)
+    assert not whole.is_healthy
+    assert "the volume of /data is full: 3 MB free, ingest pauses below 256 MB" in shown(whole)
+    assert whole.as_json()["volume"]["full"]

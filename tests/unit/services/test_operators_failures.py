@@ -207,8 +207,8 @@ def test_what_does_not_fit_is_not_made(select: str) -> None:
 def killed_at(signature: str, checkpoint: Path, stamp: str) -> None:
     """A worker dies at work: its process ends with the note as it stands."""
     if os.fork() == 0:
-        with WorkMark(checkpoint, 0, stamp).at_work(signature):
-            os.kill(os.getpid(), signal.SIGKILL)
+        WorkMark(checkpoint, 0, stamp).begin(signature)
+        os.kill(os.getpid(), signal.SIGKILL)
     os.wait()
 
 
@@ -217,14 +217,15 @@ def test_a_signature_at_which_workers_were_killed_twice_is_set_aside(tmp_path: P
     assert count_deaths(tmp_path) == []
     for stamp in ("before", "now", "now"):
         killed_at(culprit, tmp_path, stamp)
-        with WorkMark(tmp_path, 1, stamp).at_work("another"):
-            pass
+        beside = WorkMark(tmp_path, 1, stamp)
+        beside.begin("another")
+        beside.end()
         assert count_deaths(tmp_path) == [culprit]
     assert count_deaths(tmp_path) == [], "each death counts once"
     out = said(batches(), mark=WorkMark(tmp_path, 0, "now"))
     (mark,) = of(out, "culprit")
     assert mark.failure is not None
-    assert "killed 2 times" in mark.failure.reason
+    assert mark.failure.reason.startswith("its worker was lost 2 times")
     assert shown(of(out, "innocent")) == shown(of(said(batches()), "innocent"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from stairwise.system.health import Health
 from stairwise.system.processes import Identity
-from stairwise.system.state import Addresses, PartState, SystemState
+from stairwise.system.state import Addresses, PartState, SystemState, read
 from stairwise.system.supervised import Backoff
 from stairwise.system.supervisor import Supervisor
 from stairwise.system.system_part import Check, SystemPart
@@ -76,6 +77,13 @@ class System:
             state = found()
         assert state is not None, f"it never came to that; the last state was {self.states[-1:]}"
         return state
+
+    def until_on_disk(self, directory: Path, holds: Callable[[SystemState], bool]) -> None:
+        """Wait until the state that is on disk is one of which this holds."""
+        deadline = time.monotonic() + DEADLINE
+        while (found := read(directory)) is None or not holds(found):
+            assert time.monotonic() < deadline, f"it was never written; on disk is {found}"
+            time.sleep(0.02)
 
     def until_running(self) -> SystemState:
         return self.until(lambda state: state.phase == "running")
