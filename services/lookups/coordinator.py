@@ -37,7 +37,7 @@ from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
+from stairwise.lookups.gather import apart, held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
 from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
@@ -219,7 +219,8 @@ class Coordinator:
         if lookup.bound is not None and ask.spread > 1:
             named = await self._ask(replace(ask, step=CANDIDATES))
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
-        return await self._put_together(lookup, at, _parts(await self._ask(ask)))
+        parts = apart(lookup, ask.spread, _parts(await self._ask(ask)))
+        return await self._put_together(lookup, at, parts)
 
     async def _put_together(self, lookup: Lookup, at: Instant, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         rows = sum(part.num_rows for part in parts)

@@ -60,18 +60,21 @@ def last_of_all(histories: Mapping[int, PartitionHistory], at: Instant, count: i
     def from_on(instant: Instant) -> int:
         return sum(end - histories[number].number_at(instant - 1) for number, end in ends.items())
 
-    # There are ``count`` rows or more from ``low`` on, and fewer from ``high`` on. Partitions that are alike have an
-    # equal share of them, so the instants at which their shares begin are tried first.
+    # There are ``count`` rows or more from ``low`` on, and fewer from ``high`` on. Rows come about as often at one time
+    # as at another, so the instant between is guessed by that; every other time it is the middle.
     low = min(histories[number].time_of(max(0, end - count)) for number, end in ends.items())
     high = at + 1
-    share = -(-count // len(ends))
-    begins = [histories[number].time_of(max(0, end - share)) for number, end in ends.items()]
-    for tried in (min(begins), max(begins) + 1):
-        if low < tried < high:
-            low, high = (tried, high) if from_on(tried) >= count else (low, tried)
+    rows_low, rows_high = from_on(low), 0
+    is_guess = True
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if from_on(middle) >= count else (low, middle)
+        share = (rows_low - count + 0.5) / (rows_low - rows_high) if is_guess else 0.5
+        tried = min(max(low + int(share * (high - low)), low + 1), high - 1)
+        is_guess = not is_guess
+        rows = from_on(tried)
+        if rows >= count:
+            low, rows_low = tried, rows
+        else:
+            high, rows_high = tried, rows
     counts = {number: end - histories[number].number_at(low) for number, end in ends.items()}
     left = count - sum(counts.values())
     for number in sorted(ends, reverse=True):  # of equal times, the row of the higher partition is the later one

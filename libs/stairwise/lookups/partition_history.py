@@ -46,6 +46,7 @@ MAKE = 1 << 19
 """Rows that are given to an index in one go: a fraction of a second."""
 ROWS_SHARE = 4
 """Of the memory of a partition, rows keep this fraction, whatever structures are asked for."""
+_MOST_NUMBERS = 1024
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class PartitionHistory:
         self._dropped = 0
         """Settled rows that are no longer kept."""
         self._shelf = IndexShelf(stream)
+        self._numbers: dict[Instant, int] = {}
+        """What ``number_at`` said since rows last came or went: lookups at the same T ask for the same instants."""
         self.rows = 0
         """Settled rows that are kept."""
         self._page_bytes = 0
@@ -129,6 +132,14 @@ class PartitionHistory:
         them is out of reach.
         """
         self._settle_to_answer()
+        known = self._numbers.get(instant)
+        if known is None:
+            if len(self._numbers) >= _MOST_NUMBERS:
+                self._numbers.clear()
+            known = self._numbers[instant] = self._number_at(instant)
+        return known
+
+    def _number_at(self, instant: Instant) -> int:
         at = bisect_right(self._pages, instant, key=_first_of)
         if not at:
             return self._dropped if instant >= self._horizon else 0
@@ -193,6 +204,7 @@ class PartitionHistory:
         settled = self._buffer.take()
         if not len(settled):
             return
+        self._numbers.clear()
         first = self._dropped + self.rows
         for piece in settled.pieces:
             self.rows += piece.length
@@ -252,7 +264,7 @@ class PartitionHistory:
         use = self._shelf.use_of(lookup)
         if use.index is not None and use.index.serves(lookup):
             why = f"since lookups have looked at more rows than that takes; asked {use.asks:.0f} times of late"
-            return f"{kept}; {use.index.describe(lookup.needs)}, {why}"
+            return f"{kept}; {use.index.describe(lookup)}, {why}"
         if use.making is not None and use.making.index.serves(lookup):
             return f"{kept}; the rows are looked through: structures are being made of them"
         if lookup.must_look_through and lookup.asked is None:
@@ -391,6 +403,7 @@ class PartitionHistory:
 
     def _drop(self) -> None:
         page = self._pages.popleft()
+        self._numbers.clear()
         self._dropped += page.rows.num_rows
         self._to_forget += page.rows.num_rows
         self.rows -= page.rows.num_rows

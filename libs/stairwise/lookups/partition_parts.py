@@ -81,6 +81,9 @@ def part(
         raise OutOfReachError(lookup.stream.name, extent, history.horizon)  # a key had more rows, for all one knows
     if lookup.must_look_through:
         return history.scan_at(lookup, index.rows(intervals))
+    if spread == 1 and lookup.bound is not None and lookup.bound.function == "COUNT":
+        enough = np.flatnonzero(intervals.right - intervals.left >= lookup.bound.value)
+        number, intervals = number[enough], intervals.at(enough)
     tally = index.tally(lookup.needs, intervals)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:

@@ -41,7 +41,10 @@ _FILTERED = frozenset({"SUM", "MAX", "MIN"})
 """Bounds on these have a filter of their own that must be there before the rows."""
 _MOST_ASKED, _FEW_ASKED = 4096, 64
 """Statements that are remembered, with the numbers of the keys that they name, if they name no more than that."""
+_ALL_KNOWN = -2
+"""In place of a number of keys: no key that may come changes what was found."""
 _FEW_KEYS = 100_000
+_NONE: Ints = np.empty(0, np.int64)
 
 
 class SignatureIndex:
@@ -75,8 +78,8 @@ class SignatureIndex:
         self._counts = CountFilter(self._substreams)
         self.has_room = True
         """May it take more room than it must, to be quicker?"""
-        self._asked: dict[str, Ints] = {}
-        """By the text of the statement."""
+        self._asked: dict[str, tuple[int, Ints]] = {}
+        """By the text of the statement: among how many keys its keys were looked for, and their numbers."""
 
     @property
     def keys(self) -> int:
@@ -145,13 +148,14 @@ class SignatureIndex:
 
     def numbers_of(self, lookup: Lookup) -> Ints:
         """The same for keys that a statement names; of a statement that comes again they are known."""
-        known = self._asked.get(lookup.text)
-        if known is None:
-            known = self.numbers(lookup.asked_columns, len(lookup.asked or ()))
-            if len(known) <= _FEW_ASKED and (known >= 0).all():
-                if len(self._asked) >= _MOST_ASKED:
-                    self._asked.clear()
-                self._asked[lookup.text] = known
+        keys, known = self._asked.get(lookup.text, (-1, _NONE))
+        if keys in (len(self._table), _ALL_KNOWN):
+            return known
+        known = self.numbers(lookup.asked_columns, len(lookup.asked or ()))
+        if len(known) <= _FEW_ASKED:
+            if len(self._asked) >= _MOST_ASKED:
+                self._asked.clear()
+            self._asked[lookup.text] = _ALL_KNOWN if (known >= 0).all() else len(self._table), known
         return known
 
     def active(self, rear: Instant) -> Ints:
@@ -217,9 +221,19 @@ class SignatureIndex:
         best = self._best.get(need)
         return None if best is None else best.lookup(self._substreams, intervals, has_room=self.has_room)
 
-    def describe(self, needs: Sequence[Need]) -> str:
+    def describe(self, lookup: Lookup) -> str:
         """What it has for a lookup, and why that."""
-        chosen = [f"; {need.family} by {self._best[need].describe()}" for need in needs if need in self._best]
+        chosen = [f"; {need.family} by {self._best[need].describe()}" for need in lookup.needs if need in self._best]
+        bound = lookup.bound
+        if bound is not None and bound.function == "COUNT":
+            chosen.append(f"; CI-COUNT with {self._counts.levels.describe()}")
+        elif bound is not None and bound.function == "SUM":
+            of = self._sum_filters[bound.args]
+            chosen.append(
+                f"; CI-SUM with {of.levels.describe()}"
+                if of.is_usable
+                else "; no CI-SUM: a value is negative or too large"
+            )
         return f"structures over {self.keys} keys{''.join(chosen)}"
 
     def rows(self, intervals: Intervals) -> Ints:
