@@ -24,8 +24,8 @@ from stairwise.lookups.statement import Lookup
 from stairwise.operators.preparation import computed
 from stairwise.state.pages import concat
 
-SLICE = 1 << 14
-"""Rows of a slice: a few milliseconds."""
+SLICE = 1 << 15
+"""Rows of a slice: some milliseconds."""
 
 T = TypeVar("T")
 Slices: TypeAlias = Generator[None, None, T]
@@ -53,12 +53,14 @@ class Scan:
     def work(self) -> Slices[pa.RecordBatch]:
         """What the rows contribute: partials by group."""
         parts: list[pa.RecordBatch] = []
-        folded = 0
+        room = SLICE
         for rows, places in self.pieces:
             parts.append(_looked_through(self.lookup, rows, places))
-            if sum(part.num_rows for part in parts) > 2 * folded + SLICE:
+            if sum(part.num_rows for part in parts) > room:
+                before = sum(part.nbytes for part in parts)
                 parts = [folded_parts(self.lookup, parts)]
-                folded = parts[0].num_rows
+                # Sorted values, say, are no fewer afterwards: then it is not worth doing again soon.
+                room = (2 if 2 * parts[0].nbytes < before else 8) * parts[0].num_rows + SLICE
             yield
         return folded_parts(self.lookup, parts)
 

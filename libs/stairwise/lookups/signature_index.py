@@ -243,7 +243,14 @@ class SignatureIndex:
         return self._index.lookup(intervals)
 
     def key_columns(self, number: Ints) -> list[pa.Array]:
-        return self._table.columns(number) if self._signature.keys else []
+        if not self._signature.keys:
+            return []
+        if self.keys > _FEW_KEYS:
+            return self._table.columns(number)
+        at = pa.array(
+            number
+        )  # to lay the few keys that are new behind the others costs less than to look in many places
+        return [column.take(at) for column in self._table.all_columns()]
 
     def _key_columns(self, rows: SettledRows) -> list[pa.Array]:
         keys = (evaluate(key, rows.columns, len(rows), Faults()) for key in self._signature.keys)
