@@ -48,6 +48,16 @@ class OutOfReachError(StairwiseError):
         )
 
 
+class TooLargeError(StairwiseError):
+    """Only an index could answer, and there is no room for it."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(
+            f"the structures that answer this do not fit into what {stream} may keep",
+            hint=f"allow more: ALTER STREAM {stream} SET RETAIN ... AT MOST ...",
+        )
+
+
 def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int) -> pa.RecordBatch | None:
     """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell.
 
@@ -72,6 +82,8 @@ def part(
     """
     _check_reach(history, lookup, extent)
     index = history.index(lookup, extent)
+    if index is None and lookup.needs_index:
+        raise TooLargeError(lookup.stream.name)
     if index is None:
         return history.scan(lookup, extent)
     number = _numbers(index, lookup, extent, spread, keys)
@@ -175,10 +187,7 @@ def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: 
         _check_reach(history, lookup, widest)
         index = history.index(lookup, widest)
         if index is None:
-            raise StairwiseError(
-                f"the structures that answer this do not fit into what {lookup.stream.name} may keep",
-                hint=f"allow more: ALTER STREAM {lookup.stream.name} SET RETAIN ... AT MOST ...",
-            )
+            raise TooLargeError(lookup.stream.name)
         number = index.numbers(columns, keys.num_rows, words)
         tallies.append(index.tally_of(lookup.needs, number, extent, rears))
     return added(tallies, lookup.needs)
