@@ -18,14 +18,14 @@ from dataclasses import replace
 import numpy as np
 
 from stairwise.expressions.views import Ints
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Instant
 from stairwise.windows.spec import PartitionedWindow, RowsWindow
 
 
-def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Extent]:
+def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[WindowExtent]:
     """What the window holds of each partition at T, where all partitions are held here."""
     if not isinstance(lookup.window, RowsWindow):
         return [_by_time(lookup, at)] * len(histories)
@@ -34,7 +34,7 @@ def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistor
     return [extent_at(lookup, at, kept, counts[number], skips.get(number, 0)) for number, kept in histories.items()]
 
 
-def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int, skip: int) -> Extent:
+def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int, skip: int) -> WindowExtent:
     """The same for one partition; ``count`` of its rows reach back to the rear of a window by rows, ``skip`` of them
     are left out by LAG.
     """
@@ -44,8 +44,8 @@ def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int
     return history.extent_of(end - count, end - skip)
 
 
-def _by_time(lookup: Lookup, at: Instant) -> Extent:
-    extent = Extent(*lookup.span(at))
+def _by_time(lookup: Lookup, at: Instant) -> WindowExtent:
+    extent = WindowExtent(*lookup.span(at))
     if isinstance(lookup.window, PartitionedWindow):
         return replace(extent, each=lookup.window.rows, lag=lookup.lag)
     return extent

@@ -24,12 +24,12 @@ import pyarrow as pa
 
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.homes import are_at_home, have_homes
 from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.index_shelf import MANY, IndexShelf
 from stairwise.lookups.reorder import ReorderBuffer
-from stairwise.lookups.scan import SLICE, Scan, Slices, finished
+from stairwise.lookups.scan import SLICE, Scan, Work, finished
 from stairwise.lookups.settled_rows import BatchRows
 from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import Lookup
@@ -153,13 +153,13 @@ class PartitionHistory:
         page = self._pages[bisect_right(self._pages, number, key=_number_of) - 1]
         return int(page.times[number - page.number])
 
-    def extent_of(self, first: int, end: int) -> Extent:
+    def extent_of(self, first: int, end: int) -> WindowExtent:
         """The rows of these numbers, of which there may be none."""
         if first == end:
-            return Extent(self.watermark, self.watermark, first, end)
-        return Extent(self.time_of(first) - 1, self.time_of(end - 1), first, end)
+            return WindowExtent(self.watermark, self.watermark, first, end)
+        return WindowExtent(self.time_of(first) - 1, self.time_of(end - 1), first, end)
 
-    def reaches(self, extent: Extent) -> bool:
+    def reaches(self, extent: WindowExtent) -> bool:
         """Are all these rows kept?"""
         self._settle_to_answer()
         if extent.first is not None:
@@ -212,7 +212,7 @@ class PartitionHistory:
         self._shelf.update(settled, first, self.rows)
         self._keep_within()
 
-    def index(self, lookup: Lookup, extent: Extent) -> SignatureIndex | None:
+    def index(self, lookup: Lookup, extent: WindowExtent) -> SignatureIndex | None:
         """The index that answers a lookup over a stretch, if it is there. If it is worth having one, it is made."""
         self._settle_to_answer()
         use = self._shelf.ask(lookup)
@@ -237,7 +237,7 @@ class PartitionHistory:
         """The indexes that are to be made."""
         return self._shelf.makings
 
-    def make(self, making: IndexMaking, most: int = MAKE) -> Slices[None]:
+    def make(self, making: IndexMaking, most: int = MAKE) -> Work[None]:
         """Give an index up to so many of the rows that it does not have yet. Nobody else must do so meanwhile."""
         first = max(making.next, self._dropped)
         end = min(first + most, self._dropped + self.rows)
@@ -272,7 +272,7 @@ class PartitionHistory:
         left = self.rows - use.looked_at
         return f"{kept}; the rows are looked through: structures are made after {left} rows more"
 
-    def scan(self, lookup: Lookup, extent: Extent) -> Scan:
+    def scan(self, lookup: Lookup, extent: WindowExtent) -> Scan:
         """The settled rows of a stretch, to be looked through."""
         self._settle_to_answer()
         slices = self._slices(extent) or [([empty(self.stream.arrow_schema)], 0)]
@@ -291,7 +291,7 @@ class PartitionHistory:
         parts = range(0, max(1, len(numbers)), SLICE)
         return Scan(lookup, len(numbers), (taken(numbers[start : start + SLICE]) for start in parts))
 
-    def _slices(self, extent: Extent) -> list[tuple[list[pa.RecordBatch], int]]:
+    def _slices(self, extent: WindowExtent) -> list[tuple[list[pa.RecordBatch], int]]:
         """The settled rows of a stretch, as they are now, in pieces that make up slices; and their numbers."""
         found: list[tuple[list[pa.RecordBatch], int]] = []
         room = 0
@@ -309,7 +309,7 @@ class PartitionHistory:
                 room -= rows.num_rows
         return found
 
-    def _pages_of(self, extent: Extent) -> Iterator[_Page]:
+    def _pages_of(self, extent: WindowExtent) -> Iterator[_Page]:
         """The pages that have rows of a stretch, and perhaps others beside them."""
         return islice(
             self._pages,

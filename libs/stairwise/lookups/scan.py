@@ -28,10 +28,10 @@ SLICE = 1 << 15
 """Rows of a slice: some milliseconds."""
 
 T = TypeVar("T")
-Slices: TypeAlias = Generator[None, None, T]
+Work: TypeAlias = Generator[None, None, T]
 
 
-def finished(work: Slices[T]) -> T:
+def finished(work: Work[T]) -> T:
     """What work comes to, done here and now."""
     while True:
         try:
@@ -50,7 +50,7 @@ class Scan:
     pieces: Iterable[tuple[pa.RecordBatch, Rows]]
     """Rows and their places, no more than a slice in each; at least one, which may have no rows."""
 
-    def work(self) -> Slices[pa.RecordBatch]:
+    def work(self) -> Work[pa.RecordBatch]:
         """What the rows contribute: partials by group."""
         parts: list[pa.RecordBatch] = []
         room = SLICE

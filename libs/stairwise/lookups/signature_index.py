@@ -20,7 +20,7 @@ from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
 from stairwise.expressions.views import Ints, Words, float64_view, int64_view, order_keys, validity
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.settled_rows import SettledRows
 from stairwise.lookups.statement import Bound, Lookup, LookupSignature, Need
 from stairwise.lookups.tally import Tally, Total
@@ -162,7 +162,7 @@ class SignatureIndex:
         """The keys that have rows after ``rear``."""
         return self._substreams.active(rear)
 
-    def candidates(self, bound: Bound, extent: Extent, spread: int) -> Ints:
+    def candidates(self, bound: Bound, extent: WindowExtent, spread: int) -> Ints:
         """The keys that may meet a bound: by its filter, or all that have rows where that cannot tell.
 
         Where the rows of a key are spread over several partitions, a count or a sum is at least the bound over all only
@@ -180,7 +180,7 @@ class SignatureIndex:
                 found = self._extreme_filters[bound.function, bound.args].lookup(rear, extent.front, _below(bound))
         return self.active(rear) if found is None else found
 
-    def spans(self, number: Ints, extent: Extent, rears: Ints | None = None) -> Intervals:
+    def spans(self, number: Ints, extent: WindowExtent, rears: Ints | None = None) -> Intervals:
         """The rows of these keys in a stretch; each from a rear of its own on, if they are given."""
         if extent.each is not None:
             return self._substreams.last_up_to(number, extent.front, extent.each, extent.lag)
@@ -190,7 +190,7 @@ class SignatureIndex:
             number, np.full(len(number), extent.rear) if rears is None else rears, extent.front
         )
 
-    def count(self, total: Total, needs: Sequence[Need], number: int, extent: Extent) -> None:
+    def count(self, total: Total, needs: Sequence[Need], number: int, extent: WindowExtent) -> None:
         """Add what the structures give for one key; all needs are sums."""
         if number < 0:
             return
@@ -203,7 +203,7 @@ class SignatureIndex:
             for column, value in self._sums[need].between(left, right).items():
                 sums[column] = sums.get(column, 0) + value
 
-    def tally_of(self, needs: Sequence[Need], number: Ints, extent: Extent, rears: Ints | None = None) -> Tally:
+    def tally_of(self, needs: Sequence[Need], number: Ints, extent: WindowExtent, rears: Ints | None = None) -> Tally:
         """What the structures give for keys, of which some may never have come."""
         known = number >= 0
         if known.all():

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.gather import look_up, look_up_each
 from stairwise.lookups.index_shelf import FEW, PATIENCE
 from stairwise.lookups.partition_history import PartitionHistory, Retain
@@ -89,7 +89,7 @@ def test_a_structure_that_is_half_made_ages_too() -> None:
     take(history, 0, 2 * BATCH)
     lookup = read_lookup("SELECT k, SUM(n) AS v FROM s [FROM 0] GROUP BY k", {"s": STREAM})
     for _ in range(2):
-        history.index(lookup, Extent(DAWN, 2 * BATCH))
+        history.index(lookup, WindowExtent(DAWN, 2 * BATCH))
     (making,) = history.makings
     take(history, 2 * BATCH, 4 * PATIENCE * FEW)
     assert not history.makings
