@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bench import lookups_service
+from bench import lookup_windows, lookups_service
 from bench.quantile_intervals import QuantileIntervals
 from bench.report import Goal, conclude
 from stairwise.expressions.views import int64_view
@@ -287,7 +287,7 @@ def main() -> int:
         "against exact counts.\n\n" + "\n".join(lines)
     )
     served, said = lookups_service.measure()
-    return conclude("lookups", "Lookups", f"{text}\n\n{said}", [*goals, *served])
+    return conclude("lookups", "Lookups", f"{text}\n\n{said}", [*goals, *lookup_windows.measure(), *served])
 
 
 def _or_dash(figure: float | None) -> str:

@@ -36,12 +36,12 @@ from services.lookups.remote_watermarks import RemoteWatermarks
 from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError, StairwiseError
 from stairwise.expressions.views import Ints, int64_view
-from stairwise.lookups.answer import put_in_order, put_together
-from stairwise.lookups.gather import held_at, look_up_each, look_up_plainly, named_keys, parts_or_scans
+from stairwise.lookups.answer import put_each, put_in_order, put_together
+from stairwise.lookups.gather import apart, held_at, look_up_plainly, named_keys, parts_or_scans
 from stairwise.lookups.homes import partitions_of_a_key
 from stairwise.lookups.last_rows import among_the_last
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.partition_parts import check_together, unmade
+from stairwise.lookups.partition_parts import aligned, check_together, unmade
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import DAWN, DUSK, Instant, Stream
 from stairwise.windows.spec import RowsWindow
@@ -140,13 +140,15 @@ class Coordinator:
         at = at if when.exactly is None else when.exactly
         answers: list[pa.RecordBatch] = []
         for one in asked:
-            histories = self._remote.here(one.lookup.stream)
+            lookup, histories = one.lookup, self._remote.here(one.lookup.stream)
+            held = held_at(lookup, at, histories)
+            if one.keys is not None or lookup.needs_index:
+                await made(held, lookup, self._runner)
             if one.keys is not None:
-                await made(held_at(one.lookup, at, histories), one.lookup, self._runner)
-                answers.append(look_up_each(one.lookup, at, histories, one.keys, one.ranges))
+                answers.append(put_each(lookup, at, one.keys, aligned(held, lookup, one.keys, one.ranges)))
             else:
-                parts = await scanned(parts_or_scans(one.lookup, at, histories), histories.values(), self._runner)
-                answers.append(await self._put_together(one.lookup, at, parts))
+                parts = await scanned(parts_or_scans(lookup, at, histories), histories.values(), self._runner)
+                answers.append(await self._put_together(lookup, at, parts))
         return at, answers
 
     def _at_once(self, asked: Sequence[KeyedLookup]) -> tuple[Instant, list[pa.RecordBatch]] | None:
@@ -166,9 +168,10 @@ class Coordinator:
         answers: list[pa.RecordBatch] = []
         for one, histories in asked_of:
             if one.keys is not None:
-                if unmade(held_at(one.lookup, at, histories), one.lookup):
+                asked_at = held_at(one.lookup, at, histories)
+                if unmade(asked_at, one.lookup):
                     return None
-                rows = look_up_each(one.lookup, at, histories, one.keys, one.ranges)
+                rows = put_each(one.lookup, at, one.keys, aligned(asked_at, one.lookup, one.keys, one.ranges))
             else:
                 rows = look_up_plainly(one.lookup, at, histories)
             if rows is None:
@@ -219,7 +222,8 @@ class Coordinator:
         if lookup.bound is not None and ask.spread > 1:
             named = await self._ask(replace(ask, step=CANDIDATES))
             ask = replace(ask, keys=named_keys([rows for one in named for rows in one.rows]))
-        return await self._put_together(lookup, at, _parts(await self._ask(ask)))
+        parts = apart(lookup, ask.spread, _parts(await self._ask(ask)))
+        return await self._put_together(lookup, at, parts)
 
     async def _put_together(self, lookup: Lookup, at: Instant, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         rows = sum(part.num_rows for part in parts)

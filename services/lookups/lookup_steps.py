@@ -16,7 +16,7 @@ from services.lookups.holdings import Holdings, Partition
 from services.lookups.slice_runner import SliceRunner
 from stairwise.errors import NotReadyError
 from stairwise.expressions.views import Ints
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.last_rows import extent_at
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.partition_parts import Held, aligned, asked_part, candidates, part, unmade
@@ -122,7 +122,7 @@ async def answer_step(ask: StepRequest, numbers: Sequence[int], holdings: Holdin
     return StepAnswer(rows=await _rows(ask, ask.lookup, pairs, runner))
 
 
-def _extent(ask: StepRequest, lookup: Lookup, partition: Partition) -> Extent:
+def _extent(ask: StepRequest, lookup: Lookup, partition: Partition) -> WindowExtent:
     number = partition.number
     return extent_at(lookup, ask.at, partition.history, ask.counts.get(number, 0), ask.skips.get(number, 0))
 

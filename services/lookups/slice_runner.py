@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.partition_history import PartitionHistory
-from stairwise.lookups.scan import SLICE, Scan, Slices
+from stairwise.lookups.scan import SLICE, Scan, Work
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ MAKE = 4 * SLICE
 
 @dataclass(eq=False)
 class _Job:
-    work: Slices[Any]
+    work: Work[Any]
     rows: int
     """About how many are left."""
     future: asyncio.Future[Any]
@@ -58,7 +58,7 @@ class SliceRunner:
         self.slices = 0
         """How many were run."""
 
-    async def run(self, work: Slices[T], rows: int) -> T:
+    async def run(self, work: Work[T], rows: int) -> T:
         """What work comes to; about so many rows have to be looked at for it."""
         job = _Job(work, rows, asyncio.get_running_loop().create_future())
         with self._changed:
@@ -141,6 +141,6 @@ class SliceRunner:
         return min(self._jobs, key=lambda job: job.rows)
 
 
-def _in_one(call: Callable[[], T]) -> Slices[T]:
+def _in_one(call: Callable[[], T]) -> Work[T]:
     yield from ()
     return call()

@@ -206,3 +206,13 @@ def test_memory_stays_bounded_while_rows_come_and_go(keys: int) -> None:
         sizes.append(substreams.size_bytes)
     assert max(sizes[100:]) <= 32 * 16 * 5000
     assert len(substreams) == 5000
+
+
+def test_an_interval_without_rows_makes_no_landmarks() -> None:
+    structure = ExtremeIntervals(largest=True)
+    substreams = Substreams([structure])
+    structure.update(substreams, substreams.add(np.zeros(1, np.int64), np.array([5]), 1), np.array([7]))
+    nothing = substreams.by_time(np.array([0]), np.array([9]), np.array([10]))
+    for _ in range(3):
+        assert structure.lookup(substreams, nothing).tolist() == [structure.nothing]
+    assert structure.describe().startswith("B-INT")

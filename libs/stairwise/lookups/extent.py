@@ -1,4 +1,4 @@
-"""A stretch of a partition's rows that a window holds, told by time or by number."""
+"""What a window holds of a partition: a stretch of its rows, told by time or by number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stairwise.schema import Instant
 
 
 @dataclass(frozen=True)
-class Extent:
+class WindowExtent:
     """The rows with rear < time ≤ front, and of them only some where a window counts rows.
 
     Those are the rows numbered [first, end) where it counts all rows; or the last ``each`` of every key, after the

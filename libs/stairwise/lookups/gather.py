@@ -86,6 +86,7 @@ def parts_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHisto
         make(held_at(lookup, at, histories), lookup)
     parts = parts_or_scans(lookup, at, histories)
     found = [finished(one.work()) if isinstance(one, Scan) else one for one in parts]
+    found = apart(lookup, spread_of(lookup, histories), found)
     for history in histories.values():
         for making in history.makings[:1]:  # so that no lookup waits for all of it
             finished(history.make(making))
@@ -102,11 +103,22 @@ def parts_or_scans(
     if together is not None:
         return [together]
     keys: pa.RecordBatch | None = None
-    spread = partitions_of_a_key(lookup, are_tidy=all(history.is_tidy for history in histories.values()))
+    spread = spread_of(lookup, histories)
     check_together(lookup, spread)
     if lookup.bound is not None and spread > 1:
         keys = named_keys([candidates(history, lookup, extent, spread) for history, extent in held])
     return [part(history, lookup, extent, spread, keys) for history, extent in held]
+
+
+def spread_of(lookup: Lookup, histories: Mapping[int, PartitionHistory]) -> int:
+    """Over how many partitions the rows of a key may be spread, where all are held here."""
+    return partitions_of_a_key(lookup, are_tidy=all(history.is_tidy for history in histories.values()))
+
+
+def apart(lookup: Lookup, spread: int, parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Parts that have no group in common are one part."""
+    is_apart = spread == 1 and lookup.select.keys and lookup.select.keys == lookup.signature.keys
+    return [concat(parts)] if is_apart and len(parts) > 1 else parts
 
 
 def held_at(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Held]:

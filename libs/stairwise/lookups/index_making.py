@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from stairwise.lookups.scan import Slices
+from stairwise.lookups.scan import Work
 from stairwise.lookups.settled_rows import SettledRows
 from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import LookupSignature
@@ -32,7 +32,7 @@ class IndexMaking:
         """Set by whoever keeps the indexes: what is left to make is not worth it any more."""
         self._time_column = time_column
 
-    def work(self, pieces: Iterable[tuple[pa.RecordBatch, int]]) -> Slices[None]:
+    def work(self, pieces: Iterable[tuple[pa.RecordBatch, int]]) -> Work[None]:
         """Give it rows: each piece is a slice, with the number of its first row."""
         for rows, first in pieces:
             if self.is_given_up:

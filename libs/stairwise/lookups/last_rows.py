@@ -18,14 +18,14 @@ from dataclasses import replace
 import numpy as np
 
 from stairwise.expressions.views import Ints
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.statement import Lookup
 from stairwise.schema import Instant
 from stairwise.windows.spec import PartitionedWindow, RowsWindow
 
 
-def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[Extent]:
+def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistory]) -> list[WindowExtent]:
     """What the window holds of each partition at T, where all partitions are held here."""
     if not isinstance(lookup.window, RowsWindow):
         return [_by_time(lookup, at)] * len(histories)
@@ -34,7 +34,7 @@ def extents(lookup: Lookup, at: Instant, histories: Mapping[int, PartitionHistor
     return [extent_at(lookup, at, kept, counts[number], skips.get(number, 0)) for number, kept in histories.items()]
 
 
-def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int, skip: int) -> Extent:
+def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int, skip: int) -> WindowExtent:
     """The same for one partition; ``count`` of its rows reach back to the rear of a window by rows, ``skip`` of them
     are left out by LAG.
     """
@@ -44,8 +44,8 @@ def extent_at(lookup: Lookup, at: Instant, history: PartitionHistory, count: int
     return history.extent_of(end - count, end - skip)
 
 
-def _by_time(lookup: Lookup, at: Instant) -> Extent:
-    extent = Extent(*lookup.span(at))
+def _by_time(lookup: Lookup, at: Instant) -> WindowExtent:
+    extent = WindowExtent(*lookup.span(at))
     if isinstance(lookup.window, PartitionedWindow):
         return replace(extent, each=lookup.window.rows, lag=lookup.lag)
     return extent
@@ -60,18 +60,21 @@ def last_of_all(histories: Mapping[int, PartitionHistory], at: Instant, count: i
     def from_on(instant: Instant) -> int:
         return sum(end - histories[number].number_at(instant - 1) for number, end in ends.items())
 
-    # There are ``count`` rows or more from ``low`` on, and fewer from ``high`` on. Partitions that are alike have an
-    # equal share of them, so the instants at which their shares begin are tried first.
+    # There are ``count`` rows or more from ``low`` on, and fewer from ``high`` on. Rows come about as often at one time
+    # as at another, so the instant between is guessed by that; every other time it is the middle.
     low = min(histories[number].time_of(max(0, end - count)) for number, end in ends.items())
     high = at + 1
-    share = -(-count // len(ends))
-    begins = [histories[number].time_of(max(0, end - share)) for number, end in ends.items()]
-    for tried in (min(begins), max(begins) + 1):
-        if low < tried < high:
-            low, high = (tried, high) if from_on(tried) >= count else (low, tried)
+    rows_low, rows_high = from_on(low), 0
+    is_guess = True
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if from_on(middle) >= count else (low, middle)
+        share = (rows_low - count + 0.5) / (rows_low - rows_high) if is_guess else 0.5
+        tried = min(max(low + int(share * (high - low)), low + 1), high - 1)
+        is_guess = not is_guess
+        rows = from_on(tried)
+        if rows >= count:
+            low, rows_low = tried, rows
+        else:
+            high, rows_high = tried, rows
     counts = {number: end - histories[number].number_at(low) for number, end in ends.items()}
     left = count - sum(counts.values())
     for number in sorted(ends, reverse=True):  # of equal times, the row of the higher partition is the later one

@@ -24,12 +24,12 @@ import pyarrow as pa
 
 from stairwise.aggregates.contract import Rows
 from stairwise.expressions.views import Ints, int64_view
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.homes import are_at_home, have_homes
 from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.index_shelf import MANY, IndexShelf
 from stairwise.lookups.reorder import ReorderBuffer
-from stairwise.lookups.scan import SLICE, Scan, Slices, finished
+from stairwise.lookups.scan import SLICE, Scan, Work, finished
 from stairwise.lookups.settled_rows import BatchRows
 from stairwise.lookups.signature_index import SignatureIndex
 from stairwise.lookups.statement import Lookup
@@ -46,6 +46,7 @@ MAKE = 1 << 19
 """Rows that are given to an index in one go: a fraction of a second."""
 ROWS_SHARE = 4
 """Of the memory of a partition, rows keep this fraction, whatever structures are asked for."""
+_MOST_NUMBERS = 1024
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class PartitionHistory:
         self._dropped = 0
         """Settled rows that are no longer kept."""
         self._shelf = IndexShelf(stream)
+        self._numbers: dict[Instant, int] = {}
+        """What ``number_at`` said since rows last came or went: lookups at the same T ask for the same instants."""
         self.rows = 0
         """Settled rows that are kept."""
         self._page_bytes = 0
@@ -129,6 +132,14 @@ class PartitionHistory:
         them is out of reach.
         """
         self._settle_to_answer()
+        known = self._numbers.get(instant)
+        if known is None:
+            if len(self._numbers) >= _MOST_NUMBERS:
+                self._numbers.clear()
+            known = self._numbers[instant] = self._number_at(instant)
+        return known
+
+    def _number_at(self, instant: Instant) -> int:
         at = bisect_right(self._pages, instant, key=_first_of)
         if not at:
             return self._dropped if instant >= self._horizon else 0
@@ -142,13 +153,13 @@ class PartitionHistory:
         page = self._pages[bisect_right(self._pages, number, key=_number_of) - 1]
         return int(page.times[number - page.number])
 
-    def extent_of(self, first: int, end: int) -> Extent:
+    def extent_of(self, first: int, end: int) -> WindowExtent:
         """The rows of these numbers, of which there may be none."""
         if first == end:
-            return Extent(self.watermark, self.watermark, first, end)
-        return Extent(self.time_of(first) - 1, self.time_of(end - 1), first, end)
+            return WindowExtent(self.watermark, self.watermark, first, end)
+        return WindowExtent(self.time_of(first) - 1, self.time_of(end - 1), first, end)
 
-    def reaches(self, extent: Extent) -> bool:
+    def reaches(self, extent: WindowExtent) -> bool:
         """Are all these rows kept?"""
         self._settle_to_answer()
         if extent.first is not None:
@@ -193,6 +204,7 @@ class PartitionHistory:
         settled = self._buffer.take()
         if not len(settled):
             return
+        self._numbers.clear()
         first = self._dropped + self.rows
         for piece in settled.pieces:
             self.rows += piece.length
@@ -200,7 +212,7 @@ class PartitionHistory:
         self._shelf.update(settled, first, self.rows)
         self._keep_within()
 
-    def index(self, lookup: Lookup, extent: Extent) -> SignatureIndex | None:
+    def index(self, lookup: Lookup, extent: WindowExtent) -> SignatureIndex | None:
         """The index that answers a lookup over a stretch, if it is there. If it is worth having one, it is made."""
         self._settle_to_answer()
         use = self._shelf.ask(lookup)
@@ -225,7 +237,7 @@ class PartitionHistory:
         """The indexes that are to be made."""
         return self._shelf.makings
 
-    def make(self, making: IndexMaking, most: int = MAKE) -> Slices[None]:
+    def make(self, making: IndexMaking, most: int = MAKE) -> Work[None]:
         """Give an index up to so many of the rows that it does not have yet. Nobody else must do so meanwhile."""
         first = max(making.next, self._dropped)
         end = min(first + most, self._dropped + self.rows)
@@ -252,7 +264,7 @@ class PartitionHistory:
         use = self._shelf.use_of(lookup)
         if use.index is not None and use.index.serves(lookup):
             why = f"since lookups have looked at more rows than that takes; asked {use.asks:.0f} times of late"
-            return f"{kept}; {use.index.describe(lookup.needs)}, {why}"
+            return f"{kept}; {use.index.describe(lookup)}, {why}"
         if use.making is not None and use.making.index.serves(lookup):
             return f"{kept}; the rows are looked through: structures are being made of them"
         if lookup.must_look_through and lookup.asked is None:
@@ -260,7 +272,7 @@ class PartitionHistory:
         left = self.rows - use.looked_at
         return f"{kept}; the rows are looked through: structures are made after {left} rows more"
 
-    def scan(self, lookup: Lookup, extent: Extent) -> Scan:
+    def scan(self, lookup: Lookup, extent: WindowExtent) -> Scan:
         """The settled rows of a stretch, to be looked through."""
         self._settle_to_answer()
         slices = self._slices(extent) or [([empty(self.stream.arrow_schema)], 0)]
@@ -279,7 +291,7 @@ class PartitionHistory:
         parts = range(0, max(1, len(numbers)), SLICE)
         return Scan(lookup, len(numbers), (taken(numbers[start : start + SLICE]) for start in parts))
 
-    def _slices(self, extent: Extent) -> list[tuple[list[pa.RecordBatch], int]]:
+    def _slices(self, extent: WindowExtent) -> list[tuple[list[pa.RecordBatch], int]]:
         """The settled rows of a stretch, as they are now, in pieces that make up slices; and their numbers."""
         found: list[tuple[list[pa.RecordBatch], int]] = []
         room = 0
@@ -297,7 +309,7 @@ class PartitionHistory:
                 room -= rows.num_rows
         return found
 
-    def _pages_of(self, extent: Extent) -> Iterator[_Page]:
+    def _pages_of(self, extent: WindowExtent) -> Iterator[_Page]:
         """The pages that have rows of a stretch, and perhaps others beside them."""
         return islice(
             self._pages,
@@ -391,6 +403,7 @@ class PartitionHistory:
 
     def _drop(self) -> None:
         page = self._pages.popleft()
+        self._numbers.clear()
         self._dropped += page.rows.num_rows
         self._to_forget += page.rows.num_rows
         self.rows -= page.rows.num_rows

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from stairwise.errors import StairwiseError
 from stairwise.expressions.views import Ints
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.index_making import IndexMaking
 from stairwise.lookups.partition_history import PartitionHistory
 from stairwise.lookups.scan import Scan
@@ -31,14 +31,14 @@ from stairwise.schema import DAWN, Instant
 from stairwise.state.word_table import short_words
 from stairwise.windows.spec import PartitionedWindow
 
-Held = tuple[PartitionHistory, Extent]
+Held = tuple[PartitionHistory, WindowExtent]
 """A partition, and what a window holds of it."""
 
 
 class OutOfReachError(StairwiseError):
     """A window reaches back to rows that are no longer kept."""
 
-    def __init__(self, stream: str, extent: Extent, horizon: Instant) -> None:
+    def __init__(self, stream: str, extent: WindowExtent, horizon: Instant) -> None:
         reach = extent.rear if extent.first is None else f"row {extent.first} of a partition"
         if extent.each is not None:
             reach = f"the last {extent.each + extent.lag} rows of a key"
@@ -48,7 +48,17 @@ class OutOfReachError(StairwiseError):
         )
 
 
-def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int) -> pa.RecordBatch | None:
+class TooLargeError(StairwiseError):
+    """Only an index could answer, and there is no room for it."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(
+            f"the structures that answer this do not fit into what {stream} may keep",
+            hint=f"allow more: ALTER STREAM {stream} SET RETAIN ... AT MOST ...",
+        )
+
+
+def candidates(history: PartitionHistory, lookup: Lookup, extent: WindowExtent, spread: int) -> pa.RecordBatch | None:
     """The keys that may meet the lookup's bound over all partitions; None where only a scan could tell.
 
     The rows of a key are in no more than ``spread`` partitions.
@@ -64,7 +74,7 @@ def candidates(history: PartitionHistory, lookup: Lookup, extent: Extent, spread
 
 
 def part(
-    history: PartitionHistory, lookup: Lookup, extent: Extent, spread: int, keys: pa.RecordBatch | None = None
+    history: PartitionHistory, lookup: Lookup, extent: WindowExtent, spread: int, keys: pa.RecordBatch | None = None
 ) -> pa.RecordBatch | Scan:
     """What the partition contributes, or the scan that finds it; of these keys alone if they are given.
 
@@ -72,6 +82,8 @@ def part(
     """
     _check_reach(history, lookup, extent)
     index = history.index(lookup, extent)
+    if index is None and lookup.needs_index:
+        raise TooLargeError(lookup.stream.name)
     if index is None:
         return history.scan(lookup, extent)
     number = _numbers(index, lookup, extent, spread, keys)
@@ -81,6 +93,9 @@ def part(
         raise OutOfReachError(lookup.stream.name, extent, history.horizon)  # a key had more rows, for all one knows
     if lookup.must_look_through:
         return history.scan_at(lookup, index.rows(intervals))
+    if spread == 1 and lookup.bound is not None and lookup.bound.function == "COUNT":
+        enough = np.flatnonzero(intervals.right - intervals.left >= lookup.bound.value)
+        number, intervals = number[enough], intervals.at(enough)
     tally = index.tally(lookup.needs, intervals)
     columns = tally.partials(lookup.needs)
     if lookup.select.keys:
@@ -112,7 +127,7 @@ def asked_total(held: Sequence[Held], lookup: Lookup) -> Total | None:
     return None if indexes is None else _total(indexes, lookup)
 
 
-def _indexes(held: Sequence[Held], lookup: Lookup) -> list[tuple[SignatureIndex, Extent]] | None:
+def _indexes(held: Sequence[Held], lookup: Lookup) -> list[tuple[SignatureIndex, WindowExtent]] | None:
     """The indexes of all partitions. Each is asked for one, so that all come to be made."""
     for history, extent in held:
         _check_reach(history, lookup, extent)
@@ -121,7 +136,7 @@ def _indexes(held: Sequence[Held], lookup: Lookup) -> list[tuple[SignatureIndex,
     return found if len(found) == len(held) else None
 
 
-def _total(indexes: Sequence[tuple[SignatureIndex, Extent]], lookup: Lookup) -> Total:
+def _total(indexes: Sequence[tuple[SignatureIndex, WindowExtent]], lookup: Lookup) -> Total:
     total = Total(len(lookup.needs))
     for index, extent in indexes:
         index.count(total, lookup.needs, int(index.numbers_of(lookup)[0]), extent)
@@ -172,21 +187,20 @@ def aligned(held: Sequence[Held], lookup: Lookup, keys: pa.RecordBatch, ranges: 
         _check_reach(history, lookup, widest)
         index = history.index(lookup, widest)
         if index is None:
-            raise StairwiseError(
-                f"the structures that answer this do not fit into what {lookup.stream.name} may keep",
-                hint=f"allow more: ALTER STREAM {lookup.stream.name} SET RETAIN ... AT MOST ...",
-            )
+            raise TooLargeError(lookup.stream.name)
         number = index.numbers(columns, keys.num_rows, words)
         tallies.append(index.tally_of(lookup.needs, number, extent, rears))
     return added(tallies, lookup.needs)
 
 
-def _check_reach(history: PartitionHistory, lookup: Lookup, extent: Extent) -> None:
+def _check_reach(history: PartitionHistory, lookup: Lookup, extent: WindowExtent) -> None:
     if not history.reaches(extent):
         raise OutOfReachError(lookup.stream.name, extent, history.horizon)
 
 
-def _numbers(index: SignatureIndex, lookup: Lookup, extent: Extent, spread: int, keys: pa.RecordBatch | None) -> Ints:
+def _numbers(
+    index: SignatureIndex, lookup: Lookup, extent: WindowExtent, spread: int, keys: pa.RecordBatch | None
+) -> Ints:
     """The keys whose partials are wanted, by number."""
     if keys is not None:
         return index.numbers(canonical_batch(keys).columns, keys.num_rows)

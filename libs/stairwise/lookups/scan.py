@@ -24,14 +24,14 @@ from stairwise.lookups.statement import Lookup
 from stairwise.operators.preparation import computed
 from stairwise.state.pages import concat
 
-SLICE = 1 << 14
-"""Rows of a slice: a few milliseconds."""
+SLICE = 1 << 15
+"""Rows of a slice: some milliseconds."""
 
 T = TypeVar("T")
-Slices: TypeAlias = Generator[None, None, T]
+Work: TypeAlias = Generator[None, None, T]
 
 
-def finished(work: Slices[T]) -> T:
+def finished(work: Work[T]) -> T:
     """What work comes to, done here and now."""
     while True:
         try:
@@ -50,15 +50,17 @@ class Scan:
     pieces: Iterable[tuple[pa.RecordBatch, Rows]]
     """Rows and their places, no more than a slice in each; at least one, which may have no rows."""
 
-    def work(self) -> Slices[pa.RecordBatch]:
+    def work(self) -> Work[pa.RecordBatch]:
         """What the rows contribute: partials by group."""
         parts: list[pa.RecordBatch] = []
-        folded = 0
+        room = SLICE
         for rows, places in self.pieces:
             parts.append(_looked_through(self.lookup, rows, places))
-            if sum(part.num_rows for part in parts) > 2 * folded + SLICE:
+            if sum(part.num_rows for part in parts) > room:
+                before = sum(part.nbytes for part in parts)
                 parts = [folded_parts(self.lookup, parts)]
-                folded = parts[0].num_rows
+                # Sorted values, say, are no fewer afterwards: then it is not worth doing again soon.
+                room = (2 if 2 * parts[0].nbytes < before else 8) * parts[0].num_rows + SLICE
             yield
         return folded_parts(self.lookup, parts)
 

@@ -20,7 +20,7 @@ from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
 from stairwise.expressions.views import Ints, Words, float64_view, int64_view, order_keys, validity
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.settled_rows import SettledRows
 from stairwise.lookups.statement import Bound, Lookup, LookupSignature, Need
 from stairwise.lookups.tally import Tally, Total
@@ -41,7 +41,10 @@ _FILTERED = frozenset({"SUM", "MAX", "MIN"})
 """Bounds on these have a filter of their own that must be there before the rows."""
 _MOST_ASKED, _FEW_ASKED = 4096, 64
 """Statements that are remembered, with the numbers of the keys that they name, if they name no more than that."""
+_ALL_KNOWN = -2
+"""In place of a number of keys: no key that may come changes what was found."""
 _FEW_KEYS = 100_000
+_NONE: Ints = np.empty(0, np.int64)
 
 
 class SignatureIndex:
@@ -75,8 +78,8 @@ class SignatureIndex:
         self._counts = CountFilter(self._substreams)
         self.has_room = True
         """May it take more room than it must, to be quicker?"""
-        self._asked: dict[str, Ints] = {}
-        """By the text of the statement."""
+        self._asked: dict[str, tuple[int, Ints]] = {}
+        """By the text of the statement: among how many keys its keys were looked for, and their numbers."""
 
     @property
     def keys(self) -> int:
@@ -145,20 +148,21 @@ class SignatureIndex:
 
     def numbers_of(self, lookup: Lookup) -> Ints:
         """The same for keys that a statement names; of a statement that comes again they are known."""
-        known = self._asked.get(lookup.text)
-        if known is None:
-            known = self.numbers(lookup.asked_columns, len(lookup.asked or ()))
-            if len(known) <= _FEW_ASKED and (known >= 0).all():
-                if len(self._asked) >= _MOST_ASKED:
-                    self._asked.clear()
-                self._asked[lookup.text] = known
+        keys, known = self._asked.get(lookup.text, (-1, _NONE))
+        if keys in (len(self._table), _ALL_KNOWN):
+            return known
+        known = self.numbers(lookup.asked_columns, len(lookup.asked or ()))
+        if len(known) <= _FEW_ASKED:
+            if len(self._asked) >= _MOST_ASKED:
+                self._asked.clear()
+            self._asked[lookup.text] = _ALL_KNOWN if (known >= 0).all() else len(self._table), known
         return known
 
     def active(self, rear: Instant) -> Ints:
         """The keys that have rows after ``rear``."""
         return self._substreams.active(rear)
 
-    def candidates(self, bound: Bound, extent: Extent, spread: int) -> Ints:
+    def candidates(self, bound: Bound, extent: WindowExtent, spread: int) -> Ints:
         """The keys that may meet a bound: by its filter, or all that have rows where that cannot tell.
 
         Where the rows of a key are spread over several partitions, a count or a sum is at least the bound over all only
@@ -176,7 +180,7 @@ class SignatureIndex:
                 found = self._extreme_filters[bound.function, bound.args].lookup(rear, extent.front, _below(bound))
         return self.active(rear) if found is None else found
 
-    def spans(self, number: Ints, extent: Extent, rears: Ints | None = None) -> Intervals:
+    def spans(self, number: Ints, extent: WindowExtent, rears: Ints | None = None) -> Intervals:
         """The rows of these keys in a stretch; each from a rear of its own on, if they are given."""
         if extent.each is not None:
             return self._substreams.last_up_to(number, extent.front, extent.each, extent.lag)
@@ -186,7 +190,7 @@ class SignatureIndex:
             number, np.full(len(number), extent.rear) if rears is None else rears, extent.front
         )
 
-    def count(self, total: Total, needs: Sequence[Need], number: int, extent: Extent) -> None:
+    def count(self, total: Total, needs: Sequence[Need], number: int, extent: WindowExtent) -> None:
         """Add what the structures give for one key; all needs are sums."""
         if number < 0:
             return
@@ -199,7 +203,7 @@ class SignatureIndex:
             for column, value in self._sums[need].between(left, right).items():
                 sums[column] = sums.get(column, 0) + value
 
-    def tally_of(self, needs: Sequence[Need], number: Ints, extent: Extent, rears: Ints | None = None) -> Tally:
+    def tally_of(self, needs: Sequence[Need], number: Ints, extent: WindowExtent, rears: Ints | None = None) -> Tally:
         """What the structures give for keys, of which some may never have come."""
         known = number >= 0
         if known.all():
@@ -217,9 +221,19 @@ class SignatureIndex:
         best = self._best.get(need)
         return None if best is None else best.lookup(self._substreams, intervals, has_room=self.has_room)
 
-    def describe(self, needs: Sequence[Need]) -> str:
+    def describe(self, lookup: Lookup) -> str:
         """What it has for a lookup, and why that."""
-        chosen = [f"; {need.family} by {self._best[need].describe()}" for need in needs if need in self._best]
+        chosen = [f"; {need.family} by {self._best[need].describe()}" for need in lookup.needs if need in self._best]
+        bound = lookup.bound
+        if bound is not None and bound.function == "COUNT":
+            chosen.append(f"; CI-COUNT with {self._counts.levels.describe()}")
+        elif bound is not None and bound.function == "SUM":
+            of = self._sum_filters[bound.args]
+            chosen.append(
+                f"; CI-SUM with {of.levels.describe()}"
+                if of.is_usable
+                else "; no CI-SUM: a value is negative or too large"
+            )
         return f"structures over {self.keys} keys{''.join(chosen)}"
 
     def rows(self, intervals: Intervals) -> Ints:
@@ -229,7 +243,14 @@ class SignatureIndex:
         return self._index.lookup(intervals)
 
     def key_columns(self, number: Ints) -> list[pa.Array]:
-        return self._table.columns(number) if self._signature.keys else []
+        if not self._signature.keys:
+            return []
+        if self.keys > _FEW_KEYS:
+            return self._table.columns(number)
+        at = pa.array(
+            number
+        )  # to lay the few keys that are new behind the others costs less than to look in many places
+        return [column.take(at) for column in self._table.all_columns()]
 
     def _key_columns(self, rows: SettledRows) -> list[pa.Array]:
         keys = (evaluate(key, rows.columns, len(rows), Faults()) for key in self._signature.keys)

@@ -112,6 +112,10 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.left)
 
+    def at(self, some: Ints) -> Intervals:
+        """Those at these places."""
+        return Intervals(*(column[some] for column in (self.key, self.left, self.right, self.start, self.mask)))
+
     def slots(self, position: Ints) -> Ints:
         return self.start + (position & self.mask)
 

@@ -82,7 +82,7 @@ class ExtremeIntervals:
         levels = levels_of(intervals)
         self._lookups += 1
         self._asked.update(levels)
-        if has_room and (self._landmarks is None or not levels <= self._landmarks.levels):
+        if levels and has_room and (self._landmarks is None or not levels <= self._landmarks.levels):
             self._choose(substreams, levels)
         if self._landmarks is not None and levels <= self._landmarks.levels:
             return self._landmarks.lookup(intervals)

@@ -61,6 +61,11 @@ class KeptLevels:
     def size_bytes(self) -> int:
         return sum(kept.runs.size_bytes for kept in self._kept.values())
 
+    def describe(self) -> str:
+        """How fine the levels are, and why."""
+        asked = f"{len(self._asked)} would be the finest for what {self._lookups} lookups asked"
+        return f"p = {self.p} and {len(self)} levels of at most {MOST_LEVELS}, {asked}"
+
     def touch(self, key: Ints) -> None:
         """Rows of these keys came."""
         for kept in self._kept.values():
@@ -83,8 +88,7 @@ class KeptLevels:
             kept = self._kept.pop(level, None) or _Kept()
         self._kept[level] = kept
         if kept.stale is None or kept.stale:
-            key = np.arange(keys) if kept.stale is None else np.unique(np.concatenate(kept.stale))
-            put(level, kept.runs, key)
+            put(level, kept.runs, np.arange(keys) if kept.stale is None else _each(kept.stale, keys))
             kept.stale = []
         return kept.runs
 
@@ -115,3 +119,13 @@ class KeptLevels:
         if p != self.p:
             self.p = p
             self._kept.clear()
+
+
+def _each(parts: list[Ints], keys: int) -> Ints:
+    """Every key of these once; each part has a key once."""
+    if len(parts) == 1:
+        return parts[0]
+    is_there = np.zeros(keys, np.bool_)
+    for part in parts:
+        is_there[part] = True
+    return np.flatnonzero(is_there)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from services.lookups import peers
 from services.lookups.holdings import Holdings, Key
 from services.lookups.peers import Peers
 from services.lookups.servicer import SERVICE, LookupsServicer
@@ -230,6 +231,21 @@ def test_a_worker_that_died_or_lost_its_partition_is_worth_another_try() -> None
         await other.server.stop(0)
         with pytest.raises(NotReadyError, match="does not answer"):
             await one.lookup("SELECT COUNT(*) FROM s [RANGE 9 ms]")
+
+    with_two(ask)
+
+
+def test_a_worker_that_hangs_is_missed_without_waiting_for_a_whole_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "QUICK", 0.2)
+    monkeypatch.setattr(peers, "TIMEOUT", 60.0)
+
+    async def ask(one: Server, other: Server) -> None:
+        hung = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)  # takes calls and never answers
+        address = f"127.0.0.1:{hung.sockets[0].getsockname()[1]}"
+        one.member.owners[TOPIC, 1] = address
+        with pytest.raises(NotReadyError, match=f"the worker at {address} does not answer"):
+            await one.lookup("SELECT COUNT(*) FROM s [RANGE 9 ms]")
+        hung.close()
 
     with_two(ask)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.gather import look_up, look_up_each
 from stairwise.lookups.index_shelf import FEW, PATIENCE
 from stairwise.lookups.partition_history import PartitionHistory, Retain
+from stairwise.lookups.partition_parts import TooLargeError
 from stairwise.lookups.statement import read_lookup
 from stairwise.schema import DAWN, Column, Stream, Type
 
@@ -87,9 +89,18 @@ def test_a_structure_that_is_half_made_ages_too() -> None:
     take(history, 0, 2 * BATCH)
     lookup = read_lookup("SELECT k, SUM(n) AS v FROM s [FROM 0] GROUP BY k", {"s": STREAM})
     for _ in range(2):
-        history.index(lookup, Extent(DAWN, 2 * BATCH))
+        history.index(lookup, WindowExtent(DAWN, 2 * BATCH))
     (making,) = history.makings
     take(history, 2 * BATCH, 4 * PATIENCE * FEW)
     assert not history.makings
     assert making.is_given_up
     assert history.adopt(making)
+
+
+def test_what_only_structures_can_answer_says_so_where_they_do_not_fit() -> None:
+    history = filled(2 << 20)
+    asked = pa.RecordBatch.from_arrays([pa.array(["k1"])], names=["k0"])
+    lookup = read_lookup("SELECT k, SUM(n) AS v, VARIANCE(n) AS w FROM s [RANGE 9 ms] GROUP BY k", {"s": STREAM})
+    history.keep(Retain(2**60, 200_000))
+    with pytest.raises(TooLargeError, match="do not fit into what s may keep"):
+        look_up_each(lookup, ROWS - 1, {0: history}, asked, None)

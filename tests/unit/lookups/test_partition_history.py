@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from stairwise.lookups import index_shelf, signature_index
-from stairwise.lookups.extent import Extent
+from stairwise.lookups.extent import WindowExtent
 from stairwise.lookups.gather import look_up
 from stairwise.lookups.partition_history import LUMP, PartitionHistory, Retain
 from stairwise.lookups.partition_parts import OutOfReachError
@@ -48,7 +48,7 @@ def test_many_batches_of_text_are_counted_for_as_long_as_they_are_kept() -> None
     for start in range(0, 200_000, 100):
         columns = [pa.array(range(start, start + 100)), pa.array([0] * 100), pa.array(["x" * 20] * 100)]
         history.take(pa.RecordBatch.from_arrays(columns, schema=stream.arrow_schema), start + 99)
-    kept = finished(history.scan(COUNTED, Extent(0, 200_000)).work()).column(0)[0].as_py()
+    kept = finished(history.scan(COUNTED, WindowExtent(0, 200_000)).work()).column(0)[0].as_py()
     assert kept <= 3_100
     assert history.size_bytes <= kept * (8 + 8 + 24) + 2_000
 
@@ -103,7 +103,9 @@ def test_signatures_that_were_asked_once_are_forgotten(monkeypatch: pytest.Monke
     monkeypatch.setattr(index_shelf, "MOST_USES", 20)
     history = PartitionHistory(STREAM, 0, Retain())
     for number in range(40):
-        history.index(read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), Extent(0, 9))
+        history.index(
+            read_lookup(f"SELECT COUNT(*) FROM s [RANGE 1s] WHERE k > {number}", {"s": STREAM}), WindowExtent(0, 9)
+        )
     assert len(history._shelf) == 20
 
 

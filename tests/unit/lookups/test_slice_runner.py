@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.lookups.slice_runner import SliceRunner
-from stairwise.lookups.scan import SLICE, Slices
+from stairwise.lookups.scan import SLICE, Work
 
 DEADLINE = 20.0
 
@@ -26,14 +26,14 @@ def with_runner(test: Callable[[SliceRunner], Coroutine[Any, Any, None]]) -> Non
     asyncio.run(run())
 
 
-def gated(gate: threading.Event) -> Slices[str]:
+def gated(gate: threading.Event) -> Work[str]:
     """Holds the thread in its first slice until others wait too."""
     gate.wait(DEADLINE)
     yield
     return "gate"
 
 
-def named(name: str, slices: int, log: list[str]) -> Slices[str]:
+def named(name: str, slices: int, log: list[str]) -> Work[str]:
     for _ in range(slices):
         log.append(name)
         yield
@@ -72,7 +72,7 @@ def test_work_that_nobody_waits_for_any_more_stops() -> None:
     async def test(runner: SliceRunner) -> None:
         started, log = threading.Event(), list[str]()
 
-        def endless() -> Slices[None]:
+        def endless() -> Work[None]:
             while True:
                 started.set()
                 log.append("slice")
@@ -93,7 +93,7 @@ def test_work_that_nobody_waits_for_any_more_stops() -> None:
 
 
 def test_what_goes_wrong_reaches_the_one_who_waits() -> None:
-    def failing() -> Slices[None]:
+    def failing() -> Work[None]:
         yield
         raise ValueError("no such row")
 
