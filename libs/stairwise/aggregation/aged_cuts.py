@@ -35,7 +35,6 @@ class Framed(Protocol):
     offset: Ints
     lag: Ints
     range: Ints
-    until: Ints
     horizon: Ints
 
 
@@ -63,7 +62,8 @@ class AgedCuts:
             begin = np.maximum(instants, floor + 1)
             np.minimum(found, begin + (phase - begin) % slide, out=found)
         pins = np.append(self.pin[self.pin > watermark - self.pin_reach], DUSK)
-        return np.minimum(found, pins[np.searchsorted(pins, instants)])
+        np.minimum(found, pins[np.searchsorted(pins, instants)], out=found)
+        return found
 
     def _floors(self, watermark: Instant) -> Ints:
         """Edges of each progression are asked for above that."""
@@ -101,7 +101,8 @@ def aged_cuts(windows: Framed, are_asked: Bools | None = None) -> AgedCuts:
     order = np.lexsort([(lag + wide)[late], horizon[late]])
     pin, reach = horizon[late][order], (lag + wide)[late][order]
     is_widest = np.append(pin[1:] != pin[:-1], True)[: len(pin)]
-    return AgedCuts(*_uncovered(edges), pin[is_widest], reach[is_widest])
+    slide, phase, reaches, since = _uncovered(edges)
+    return AgedCuts(slide, phase, reaches, since, pin[is_widest], reach[is_widest])
 
 
 def _uncovered(edges: Sequence[Ints]) -> list[Ints]:
