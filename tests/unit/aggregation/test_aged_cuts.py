@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.aggregation.aged_cuts import aged_cuts
 from stairwise.aggregation.operator import SharedAggregation
-from stairwise.operators.due import Due
+from stairwise.operators.due import Due, frames_of
 from stairwise.plan.signature import signature_of
 from stairwise.reports.contract import Life
 from stairwise.schema import DAWN, DUSK
@@ -37,6 +38,27 @@ def test_a_cut_is_asked_for_as_long_as_a_report_to_come_has_an_edge_there(
     found = aged_cuts(due.layout).at_or_after(np.arange(watermark), watermark)
     for instant, cut in enumerate(found.tolist()):
         assert cut <= min(edge for edge in edges if edge >= instant)  # what is kept beyond need does no harm
+
+
+@pytest.mark.parametrize(
+    ("joins", "horizon"),
+    [
+        (TimeWindow(60, 20), 960),  # the next rear of its like
+        (TimeWindow(40, 20), 960),
+        (TimeWindow(100, 40), 960),
+        (TimeWindow(4, 2), 960),  # it does not reach so far: nothing that it asks for is gone
+        (TimeWindow(30, 2), 998),  # rears every 2 are there as far as RANGE 4 reaches
+        (TimeWindow(60, 20, lag=7), 1003),  # nobody else has its edges
+        (TimeWindow(9, 3), 1003),
+    ],
+)
+def test_a_query_that_joins_sees_back_to_the_oldest_cut_from_which_on_all_its_edges_are_asked_for(
+    joins: TimeWindow, horizon: int
+) -> None:
+    due = Due()
+    due.add(TimeWindow(60, 20), Life())
+    due.add(TimeWindow(4, 2), Life())
+    assert aged_cuts(due.layout).horizon(frames_of(joins), 1_000, 1_003, DAWN) == horizon
 
 
 def test_the_levels_of_a_window_keep_what_each_asks_for_and_no_more() -> None:
