@@ -67,24 +67,26 @@ class Load:
     signatures: int = 1
     """Over how many filters the windows are dealt out."""
     joins_late: bool = False
-    """Do the windows join when the warm-up ends? Then two windows keep the history for them until then."""
+    """Do the windows join when the warm-up ends? Then one window keeps the history for them until then."""
     items: int = 1
     """Distinct values of k where it is no group key."""
     expands: bool = False
     """Is what every query makes of the stairs timed too?"""
+    beside: tuple[Load, ...] = ()
+    """Loads whose queries see the same rows."""
 
     def queries(self) -> list[Query]:
         templates = [self._template(f"x <> {5_000 + i}" if i else "") for i in range(self.signatures)]
-        return [_over(templates[i % self.signatures], f"q{i}", window) for i, window in enumerate(self.windows)]
+        own = [_over(templates[i % self.signatures], f"q{i}", window) for i, window in enumerate(self.windows)]
+        others = [query for load in self.beside for query in load.queries()]
+        return own + [replace(query, name=f"other{i}") for i, query in enumerate(others)]
 
-    def keepers(self) -> list[Query]:
-        """Windows that keep as much history as the widest one needs, cut where any of them needs it; the end of the
+    def keeper(self) -> Query:
+        """A window that keeps as much history as the widest one needs, cut where any of them needs it; the end of the
         warm-up must be a multiple of the widest range."""
         plain = [window for window in self.windows if isinstance(window, TimeWindow)]
         widest, finest = max(w.range for w in plain), min(w.slide for w in plain)
-        template = self._template("")
-        cutter = _over(template, "cutter", TimeWindow(finest, finest))
-        return [_over(template, "keeper", TimeWindow(widest, widest)), cutter]
+        return _over(self._template(""), "keeper", TimeWindow(widest, finest))
 
     def _template(self, where: str) -> Query:
         catalogue = Catalogue()
@@ -144,7 +146,7 @@ class Running:
         self._load = load
         self._batches = load.batches()
         queries = load.queries()
-        begun = load.keepers() if load.joins_late else queries
+        begun = [load.keeper()] if load.joins_late else queries
         self._operators = _operators(begun)
         self._sampled: list[Stair] = []
         self._expansions = [SharedExpansion(query, Life()) for query in queries] if load.expands else []

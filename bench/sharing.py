@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from bench import parts, seed_levels, seed_windows, sharing_curves, sharing_goals
+from bench import parts, seed_levels, seed_windows, sharing_curves, sharing_goals, sharing_mixes
 from bench.parts import Part
 from bench.report import conclude
 
@@ -24,6 +24,8 @@ CURVES = {
     "many": sharing_goals.many,
     "different": sharing_goals.different,
     "grouping": sharing_goals.grouping,
+    "kinds": sharing_mixes.kinds,
+    "ages": sharing_mixes.ages,
     "windows": sharing_curves.windows,
     "slides": sharing_curves.slides,
     "keys": sharing_curves.keys,

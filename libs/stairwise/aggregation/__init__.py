@@ -1,7 +1,7 @@
 """Groups over windows that go by time: rows become partials of a slice once, and one stair answers every window.
 
-    rows ──signature_rows──▶ registers (open slice) ──▶ slice_store ◀── cuts, needs: where it is cut, what it holds
-                                                        │           slices, layer, slice_pages: how they are kept
+    rows ──signature_rows──▶ registers (open slice) ──▶ slice_store ◀── cuts, aged_cuts, needs: where it is cut and
+                                                        │           what it holds; slices, layer, slice_pages: how
   step_finding ── walk, sweep, walk_tables, running_sums: the partials behind each step (found_partials)
             │
          operator ──▶ stair ──stair_expansion──▶ one query's groups      level_steps: WEIGHTED BY, RECURRING

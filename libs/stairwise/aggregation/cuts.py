@@ -100,11 +100,6 @@ class Cuts:
         """How much time the slices of one page of the store cover."""
         return max(1, math.ceil(SLICES_PER_PAGE / self.density)) if self.progressions else 1
 
-    def has_all(self, edges: Iterable[Grid]) -> bool:
-        """Is every instant of these progressions a cut?"""
-        grids = self.progressions if self.grid is None else (self.grid,)
-        return all(any(grid.covers(edge) for grid in grids) for edge in edges)
-
 
 def cuts_at(edges: Iterable[Grid]) -> Cuts:
     """The cuts for these progressions of edges."""
@@ -168,23 +163,6 @@ class Eras:
         number = max(0, bisect_left(self.begins, instant) - 1)
         until = self.begins[number + 1] if number + 1 < len(self.begins) else DUSK
         return min(self.cuts[number].end(instant), until)
-
-    def cut_from(self, instant: Instant) -> Instant:
-        """The first cut at or after an instant; where an era begins is a cut, and so is the beginning of all time."""
-        return instant if instant == DAWN or instant in self.begins else self.end(instant)
-
-    def common_since(self, edges: Iterable[Grid], upto: Instant = DUSK) -> Instant | None:
-        """The oldest era from whose beginning on, up to an instant, all these edges are cuts; None where the last one
-        before that instant has not got them."""
-        edges = tuple(edges)
-        since: Instant | None = None
-        for begin, cuts in zip(reversed(self.begins), reversed(self.cuts), strict=True):
-            if begin >= upto:
-                continue
-            if not cuts.has_all(edges):
-                break
-            since = begin
-        return since
 
     def forget(self, below: Instant) -> None:
         """Nothing at or below an instant is asked for any more."""

@@ -4,12 +4,13 @@
     advance ─▶ close slices ─▶ what is due ─▶ walk ─▶ stairs ─▶ evict
     plan ────▶ queries join and leave: windows, cuts and partials follow
 
-A query that joins sees what is retained: down to the oldest instant from which on all edges of its window were cuts
-and all its partials were kept. That is its horizon. A plan change says how high the rows of before it reach: other cuts
-and partials hold above that, and a horizon is never higher. It follows from the topics, not from the rows that a run
-happens to have seen. A query that leaves takes with it, at its last report, the partials, and with the next slices the
-cuts and the history, that only it needed. What a query says never depends on the others: the same rows lie between the
-same two instants however they are sliced, and all partials are exact.
+A query that joins sees what is retained: down to the oldest cut from which on all edges of its window are cuts that
+others ask for, too, and all its partials were kept. That is its horizon (``aged_cuts``). A plan change says how high
+the rows of before it reach: other cuts and partials hold above that, and a horizon is never higher. It follows from the
+topics, not from the rows that a run happens to have seen. A query that leaves takes with it, at its last report, the
+partials and the history, and with the next slices the cuts, that only it needed. As slices grow older than the finer
+windows reach, they are merged. What a query says never depends on the others: the same rows lie between the same two
+instants however they are sliced, and all partials are exact.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from stairwise.aggregation.cuts import cuts_at, edges_of
+from stairwise.aggregation.aged_cuts import AgedCuts, aged_cuts
+from stairwise.aggregation.cuts import cuts_at
 from stairwise.aggregation.found_partials import Found
 from stairwise.aggregation.needs import Needs, select_of, window_of
 from stairwise.aggregation.partials import Partials
@@ -32,7 +34,7 @@ from stairwise.algebra.query import Query
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.tree import Expr
 from stairwise.expressions.views import from_numpy
-from stairwise.operators.due import Steps
+from stairwise.operators.due import DueWindows, Steps, frames_of
 from stairwise.operators.roster import Roster, Rostered
 from stairwise.operators.signature import Signature
 from stairwise.reports.contract import Batch, Joined, Left, PlanChange
@@ -63,6 +65,10 @@ class SharedAggregation(Rostered):
         """From where on other cuts are to hold, if they are."""
         self._next_eviction = DAWN
         """Up to there what could be evicted is not worth it."""
+        self._standing: tuple[Instant, AgedCuts] | None = None
+        """The cuts of the queries that stay: those that join at the same instant add none to them."""
+        self._aged: tuple[DueWindows, AgedCuts] | None = None
+        """The cuts that some windows ask for as they grow old."""
         self._load()
 
     def _load(self) -> None:
@@ -102,6 +108,7 @@ class SharedAggregation(Rostered):
         query = self._roster.leave(change.query, change.after)
         if query is None:
             return
+        self._standing = None
         self._needs.leave(query)
         self._next_due = DAWN
         self._follow(self._beyond(change.seen_before(self.signature.stream.lateness)))
@@ -120,12 +127,11 @@ class SharedAggregation(Rostered):
         """How far back a query can see: a function of the plan and of ``after``, not of what has come or is gone."""
         if after <= DAWN:
             return DAWN
-        retained = self._roster.retained(after, self._roster.kept_above)
-        self._change_cuts_below(above)
-        since = self._slices.eras.common_since(edges_of(window_of(query)), above)
-        if since is None:
-            return above
-        return min(above, max(since, self._slices.eras.cut_from(retained), self._needs.kept_since(query)))
+        if self._standing is None or self._standing[0] != after:
+            layout = self._roster.layout
+            self._standing = after, aged_cuts(layout, layout.until == DUSK)
+        _, standing = self._standing
+        return standing.horizon(frames_of(window_of(query)), after, above, self._needs.kept_since(query))
 
     def _drop_ended(self, watermark: Instant) -> None:
         ended = self._roster.drop_ended(watermark)
@@ -189,8 +195,19 @@ class SharedAggregation(Rostered):
                 low = layout.oldest_rear(watermark)
                 self._slices.evict(low)
                 self._next_eviction = watermark + (watermark - low) // EVICTED_PART
+            self._merge_aged(layout, watermark)
         self._drop_ended(watermark)
         self._next_due = self._roster.next_after(watermark)
+
+    def _merge_aged(self, layout: DueWindows, watermark: Instant) -> None:
+        """Slices that no report above the watermark tells apart become one."""
+        if self._aged is None or self._aged[0] is not layout:
+            self._aged = layout, aged_cuts(layout)
+        elif not self._slices.has_grown:
+            return
+        cuts = self._aged[1]
+        if cuts.vary_by_age:
+            self._slices.merge(cuts.at_or_after(self._slices.ends, watermark))
 
     def _published(self, steps: Steps, parts: list[Found], watermark: Instant) -> Stair:
         tables: list[list[pa.Array]] = []

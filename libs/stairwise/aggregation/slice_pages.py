@@ -2,7 +2,7 @@
 
     m          the cuts, and what is kept
     c<end>     slices that closed between two flushes, under the end of the last: written once, deleted when all of
-               its slices are gone
+               its slices are gone; merged slices take the place of the pages that they were in
     o<n>       the open slices of one stretch of time; rewritten while rows come in
 
 Keys stand in the pages by their values, since their numbers do not survive.
@@ -81,6 +81,7 @@ class Pages:
         self._is_stale = False
 
     def _write_closed(self, slices: SliceStore) -> None:
+        self._rewrite_merged(slices)
         fresh = slices.closed_since(self._written)
         if len(fresh):
             end = int(fresh.number[-1])
@@ -90,6 +91,22 @@ class Pages:
         for end in [end for end in self._closed if end <= slices.low]:
             self._store.delete(numbered(_CLOSED, end))
             self._closed.remove(end)
+
+    def _rewrite_merged(self, slices: SliceStore) -> None:
+        """One page in place of all whose slices have been merged, or are older: merged slices are few."""
+        upto, slices.merged_upto = slices.merged_upto, DAWN
+        if upto == DAWN:
+            return
+        last = min((end for end in self._closed if end >= upto), default=self._written)
+        for end in [end for end in self._closed if end <= last]:
+            self._store.delete(numbered(_CLOSED, end))
+            self._closed.remove(end)
+        if last < upto:
+            self._written = DAWN
+            return
+        closed = slices.closed_since(DAWN)
+        self._store.put(numbered(_CLOSED, last), _page(slices, closed.upto(last)))
+        self._closed.add(last)
 
     def _write_open(self, slices: SliceStore) -> None:
         is_other_span = self._span != slices.eras.now.page_span
@@ -113,15 +130,14 @@ class Pages:
         for name, page in self._store.scan(_CLOSED):
             self._closed.add(number_of(_CLOSED, name))
             closed = _from_page(slices, page, state)
-            slices.append(closed.slice(int(np.searchsorted(closed.number, state.low, side="right")), len(closed)))
+            slices.append(closed.slice(len(closed.upto(state.low)), len(closed)))
         self._written = max(self._closed, default=DAWN)
         self._span = slices.eras.now.page_span
         for name, page in self._store.scan(_OPEN):
             self._open.add(number_of(_OPEN, name))
             opened = _from_page(slices, page, state)
             # A page is written when a slice of it changes; one that has closed since stands among the closed ones.
-            still = int(np.searchsorted(opened.number, max(self._written, state.low), side="right"))
-            slices.reopen(opened.slice(still, len(opened)))
+            slices.reopen(opened.slice(len(opened.upto(max(self._written, state.low))), len(opened)))
 
 
 def _layout(slices: SliceStore) -> list[tuple[str, int]]:

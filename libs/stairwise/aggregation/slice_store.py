@@ -7,7 +7,8 @@
 
     answers        the partials of any part of history between two cuts
     aggregates     any with associative partials, which all are
-    update         O(1) a row and aggregate; a closed slice never changes
+    update         O(1) a row and aggregate. Closed slices merge when nobody asks for the cut between them any more
+                   (``aged_cuts``); a slice is copied about log n times in its life
     lookup         ``nodes``: at most 2 log n nodes for n slices
     space          slices × the keys that have rows in them, and as much again for the tree where it is used
     order          any, as long as no row comes at or below the watermark
@@ -51,6 +52,9 @@ PIECES = 64
 
 FEWEST_KEYS = 1024
 
+FEWEST_GROWN, GROWN_PART = 4, 8
+"""Closed slices are merged when there are so many more of them, or one part in so many, than after the last time."""
+
 LOOK_EVERY = 16
 """At every so many evictions it is looked which keys are used, or when there may be twice as many as that."""
 
@@ -91,6 +95,10 @@ class SliceStore:
         self._climbed = [0]
         """For each level the first node that is not in the level above."""
         self.running = RunningSums(partials)
+        self._grown_to = FEWEST_GROWN
+        """With so many closed slices it is worth while to look which of them can be merged."""
+        self.merged_upto = DAWN
+        """Slices up to this end have been merged since that was last asked for."""
         self.low = DAWN
         """Everything at or below it is gone."""
         self._used, self._overlooked = 0, 0
@@ -278,6 +286,28 @@ class SliceStore:
                 made = merged(nodes.renumbered(nodes.number >> 1), self.partials, len(self.keys))
                 self._layers[level + 1].append(made)
         return height
+
+    @property
+    def has_grown(self) -> bool:
+        """Are there some more closed slices than when they were last merged?"""
+        return len(self.ends) >= self._grown_to
+
+    def merge(self, cuts: Ints) -> None:
+        """Closed slices become one where the same cut is the first at or after their ends."""
+        begins = np.concatenate(([True], cuts[1:] != cuts[:-1]))
+        count = int(np.count_nonzero(begins))
+        self._grown_to = count + max(FEWEST_GROWN, count // GROWN_PART)
+        if count == len(begins):
+            return
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(begins)) - 1
+        slices = joined([self._nothing, *self._layers[0].span(self.first, self.first + len(self.ends) - 1)])
+        number = (np.cumsum(begins) - 1)[slices.number - self.first]
+        self.merged_upto = max(self.merged_upto, int(self.ends[last[first < last][-1]]))
+        self.ends, self.first = self.ends[last], 0
+        self._layers, self._climbed = [Layer()], [0]
+        self._layers[0].append(merged(slices.renumbered(number), self.partials, len(self.keys)))
+        self.running = RunningSums(self.partials)
 
     # ── what is gone ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -44,6 +44,10 @@ class Slices:
         columns = [c.slice(start, stop - start) for c in self.columns]
         return Slices(self.number[start:stop], self.key[start:stop], columns)
 
+    def upto(self, number: int) -> Slices:
+        """Those with numbers up to one, where they are in order."""
+        return self.slice(0, int(np.searchsorted(self.number, number, side="right")))
+
     def renumbered(self, number: Ints) -> Slices:
         return Slices(number, self.key, self.columns)
 

@@ -44,7 +44,6 @@ def test_other_cuts_hold_above_their_beginning_which_is_a_cut(
         rule = cuts_of(before if t <= begin else after)
         assert end == (min(rule.end(t), begin) if t <= begin else rule.end(t))
         assert eras.end(t) == end
-    assert eras.common_since(edges_of(after[0])) in (DAWN, begin)
 
 
 def test_edges_far_apart_are_not_taken_for_a_grid() -> None:
