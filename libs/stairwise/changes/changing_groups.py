@@ -40,6 +40,7 @@ from stairwise.operators.preparation import row_expressions
 from stairwise.reports.answers import Placed, grouped_answer, yields_items
 from stairwise.reports.emission import Emissions
 from stairwise.reports.expansion import changes
+from stairwise.reports.moments import Moments
 from stairwise.schema import Type
 from stairwise.state.bags import Bags
 from stairwise.state.key_table import KeyTable
@@ -105,14 +106,14 @@ class ChangingGroups:
         columns = [*values, places.time, places.partition.astype(np.int64), places.sequence]
         return self._rows.append([pa.array(c) for c in columns], len(places.time))
 
-    def changes(self, times: Ints) -> Emissions:
-        """What changes at some report times, at least one, all behind those that were asked for before."""
-        moves = self._passage.moves(times)
+    def changes(self, moments: Moments) -> Emissions:
+        """What changes at some moments, at least one, all behind those that were asked for before."""
+        moves = self._passage.moves(moments)
         rows = self._rows.take(moves.number)
         group = self._keys.numbers([rows.column(name) for name in self._names[: len(self._select.keys)]], len(rows))
         self._know(len(self._keys))
         begins = not self._select.keys and not self._has_begun
-        touched = touched_by(group, moves.report, len(times), begins=begins)
+        touched = touched_by(group, moves.report, len(moments), begins=begins)
         moved = np.bincount(touched.of, weights=moves.diff, minlength=len(touched)).astype(np.int64)
         held = self._held[touched.group] + _summed(moved, touched)
         partials = self._after(touched, moves, rows) if self._bags is None else self._afresh(touched, moves, self._bags)
@@ -123,8 +124,8 @@ class ChangingGroups:
         )
         self._remember(touched, partials, held)
         self._forget()
-        ordinals = np.zeros(len(lines.cell), np.int64)
-        return Emissions(times[lines.cell], ordinals, lines.diff, lines.rows, len(times))
+        times, ordinals = moments.times[lines.cell], moments.ordinals[lines.cell]
+        return Emissions(times, ordinals, lines.diff, lines.rows, len(moments))
 
     def _know(self, groups: int) -> None:
         more = 2 * groups - len(self._held)

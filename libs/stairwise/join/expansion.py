@@ -99,7 +99,7 @@ class JoinExpansion:
         if not len(times):
             return None
         if self._counts is not None:
-            return self._counts.changes(times)
+            return self._counts.changes(Moments.of(times))
         lines = self._whole(times) if self._coming is None else self._changes(times, self._coming)
         self._last = int(times[-1])
         self._rows.evict(self._last)
@@ -128,11 +128,9 @@ class JoinExpansion:
     # ── whole answers ────────────────────────────────────────────────────────────────────────────────────────
 
     def _whole(self, times: Ints) -> Emissions:
-        zeros = np.zeros(len(times), np.int64)
-        moments = Moments(times, zeros, zeros)
         parts = [
             self._expansion.expand_block(self._answers(times[piece]))
-            for piece in pieces(moments, self._rows.counts(times), WORK)
+            for piece in pieces(Moments.of(times), self._rows.counts(times), WORK)
         ]
         if len(parts) == 1:
             return parts[0]
