@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stairwise.algebra.query import Query, selects
 from stairwise.cql import ast
 from stairwise.cql.script import (
     Catalogue,
@@ -20,6 +21,8 @@ from stairwise.cql.script import (
     TableDropped,
     TableSealed,
 )
+from stairwise.errors import LimitError
+from stairwise.join.cross_product import cross_product
 from stairwise.plan.explain import explain
 from stairwise.schema import Stream
 from stairwise.v1.plans_pb2 import Change as ChangeRecord
@@ -54,8 +57,9 @@ def drafting(catalogue: plans.PlanCatalogue) -> Catalogue:
     )
 
 
-def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
-    """Apply a statement to the catalogue; what makes no sense there raises and changes nothing."""
+def draft(catalogue: Catalogue, statement: ast.Statement, most_pairs: int | None = None) -> Drafted:
+    """Apply a statement to the catalogue; what makes no sense there raises. A query that would pair more rows than a
+    limit, for want of a condition that links them, is refused."""
     changes = catalogue.apply(statement)
     records = [record for change in changes if (record := _record(change)) is not None]
     summary = "; ".join(_summary(change) for change in changes)
@@ -63,11 +67,24 @@ def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
         case StreamCreated(stream=stream) | TableCreated(table=stream):
             return Drafted(summary, records, stream=stream)
         case QueryCreated(query=query):
-            return Drafted(summary, records, query=query.name)
+            return Drafted(summary + _pairing(query, most_pairs), records, query=query.name)
         case Explained(query=query, analyze=analyze):
             said = explain(query, catalogue.queries)
             return Drafted(summary, records, explanation=said, explained=query.name, analyze=analyze)
     return Drafted(summary, records)
+
+
+def _pairing(query: Query, most: int | None) -> str:
+    """What is told of a query that pairs rows which nothing links."""
+    crossed = [product for select in selects(query.relation) if (product := cross_product(select)) is not None]
+    for product in crossed:
+        if most is not None and product.pairs > most:
+            raise LimitError(
+                f"query {query.name} pairs {product}; at most {most:,} are allowed",
+                hint="link all inputs by equalities (a.k = b.k) or by a bound on how far apart their times are, take"
+                " smaller windows, or raise STAIRWISE_MOST_PAIRS of the windows service",
+            )
+    return "".join(f"; it pairs {product}" for product in crossed)
 
 
 def records_of(drafted: Sequence[Drafted]) -> list[ChangeRecord]:

@@ -55,8 +55,10 @@ class _Collection:
 
 
 class Registry:
-    def __init__(self, brokers: str, scrape: Mapping[str, str] = NOWHERE) -> None:
+    def __init__(self, brokers: str, scrape: Mapping[str, str] = NOWHERE, most_pairs: int | None = None) -> None:
+        """``most_pairs``: of a query that pairs rows which nothing links, how many it may; None: any number."""
         self._brokers = brokers
+        self._most_pairs = most_pairs
         self._admin = kafka.admin(brokers)
         topics.ensure(self._admin, {topics.PLANS: 1}, topics.FOREVER)
         topics.ensure(self._admin, {topics.LIVES: 1, topics.COSTS: 1}, topics.COMPACTED)
@@ -150,7 +152,7 @@ class Registry:
     def _take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
         """Draft the statements and make their topics; what is refused leaves the draft as it was."""
         catalogue = self._draft.copy()
-        drafted = [draft(catalogue, statement) for statement in statements]
+        drafted = [draft(catalogue, statement, self._most_pairs) for statement in statements]
         owners = caller.own(records_of(drafted), self._owners)
         for each in drafted:
             if each.stream is not None:

@@ -6,5 +6,6 @@ operator              one probe for all queries of a signature                  
 expansion, taking     one query's joined rows: as changes, or out of a published report
 whole_answers         the same as whole answers at any time, for a SELECT below a set operation
 moving_join           joins over windows that count rows: every row that moves is joined
+cross_product         inputs that nothing links, and how many pairs they make
 explain               how partners are found, for EXPLAIN
 """
