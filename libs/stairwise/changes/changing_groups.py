@@ -77,14 +77,18 @@ def is_subtractable(select: Select) -> bool:
 class ChangingGroups:
     """What a grouped query shows of rows of which it is known when they enter and leave."""
 
-    def __init__(self, query: Query, passage: Way, faults: Faults) -> None:
-        """``passage`` is the way of the rows, which stand there under the numbers that they get here."""
+    def __init__(self, query: Query, passage: Way, faults: Faults, *, are_partials: bool = False) -> None:
+        """``passage`` is the way of the rows, which stand there under the numbers that they get here. They may be
+        partials already, of rows that come and go together."""
         select = query.relation
         assert isinstance(select, Select)
         self.query, self._select, self._passage = query, select, passage
         self._faults = faults
         self._names = [name for name, _ in row_expressions(select)]
         fields = [pa.field(name, expr.type.arrow) for name, expr in row_expressions(select)]
+        self._are_partials = are_partials
+        if are_partials:
+            fields = [*fields[: len(select.keys)], *Grouping(select).partials.schema]
         self._rows = RowLog(pa.schema([*fields, *(pa.field(name, pa.int64()) for name in PLACE)]))
         self._grouping = Grouping(select)
         self._partials = self._grouping.partials
@@ -150,8 +154,13 @@ class ChangingGroups:
     def _lifted(self, touched: Touched, rows: pa.RecordBatch, some: Ints) -> list[pa.Array]:
         """The partials of some rows up to each report."""
         mine = rows.take(pa.array(some))
-        lifted = self._grouping.lift(mine, _places(mine), touched.of[some], len(touched))
-        return combined(self._partials, lifted, touched)
+        return combined(self._partials, self._lift(mine, touched.of[some], len(touched)), touched)
+
+    def _lift(self, rows: pa.RecordBatch, codes: Ints, groups: int) -> list[pa.Array]:
+        """The partials of rows, each of which says its group."""
+        if self._are_partials:
+            return self._partials.combine(rows.columns[len(self._select.keys) : -len(PLACE)], codes, groups)
+        return self._grouping.lift(rows, _places(rows), codes, groups)
 
     def _afresh(self, touched: Touched, moves: Moves, bags: Bags) -> list[pa.Array]:
         """The same from all rows of these groups, each of which counts from one report on until another."""
@@ -179,7 +188,7 @@ class ChangingGroups:
         """The partials of the pairs low ≤ i < high, from rows each of which counts in those from start to stop."""
         start, stop = np.clip(start, low, high), np.clip(stop, low, high)
         rows = self._rows.take(np.repeat(number, stop - start))
-        return self._grouping.lift(rows, _places(rows), expand_ranges(start - low, stop - start), high - low)
+        return self._lift(rows, expand_ranges(start - low, stop - start), high - low)
 
     def _before(self, touched: Touched, after: list[pa.Array], held: Ints) -> tuple[list[pa.Array], Bools]:
         """The partial of each group before each of these reports, and whether it was in the answer then."""

@@ -64,12 +64,10 @@ class RowPassage:
             return Moves(none, none, none)
         before = np.concatenate(([self._reported], upto[:-1]))
         rows, lowest = self._window.rows, self._numbers.first
-        enters = np.maximum(before, upto - rows), upto
-        leaves = np.maximum(before - rows, lowest), np.minimum(before, upto - rows)
-        parts = [self._between(*bounds, report) for bounds in (enters, leaves)]
+        came, at = self._between(np.maximum(before, upto - rows), upto, report)
+        went, when = self._between(np.maximum(before - rows, lowest), np.minimum(before, upto - rows), report)
         self._reported = int(upto[-1])
         self._numbers.drop(self._reported - rows)
-        (came, at), (went, when) = parts
         diff = np.repeat([1, -1], [len(came), len(went)])
         return Moves(np.concatenate([came, went]), np.concatenate([at, when]), diff)
 

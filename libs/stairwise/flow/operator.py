@@ -78,7 +78,7 @@ class Flow:
     def above(self, horizon: Instant) -> Flow:
         """The rows that are seen from a horizon."""
         seen = self.places.time > horizon
-        return self if seen.all() else self._only(seen, self.kept, self.first + len(seen) - np.count_nonzero(seen))
+        return self if seen.all() else self._only(seen, self.kept, self.first + int(np.count_nonzero(~seen)))
 
     def shown(self) -> Flow:
         """The rows that WHERE keeps."""
