@@ -15,7 +15,7 @@ from stairwise.v1 import registry_pb2_grpc
 
 
 def serve(settings: Settings, stopping: threading.Event) -> None:
-    registry = Registry(settings.brokers, settings.scrape)
+    registry = Registry(settings.brokers, settings.scrape, settings.most_pairs)
     metrics.watch(lambda: registry.catalogue, registry.failed_queries)
     servicer = RegistryServicer(registry)
     register = partial(registry_pb2_grpc.add_RegistryServicer_to_server, servicer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stairwise.algebra.query import Query, selects
 from stairwise.cql import ast
 from stairwise.cql.grants import query_target
 from stairwise.cql.script import (
@@ -29,6 +30,8 @@ from stairwise.cql.script import (
     TableDropped,
     TableSealed,
 )
+from stairwise.errors import LimitError
+from stairwise.join.cross_product import cross_product
 from stairwise.plan.explain import explain
 from stairwise.schema import Stream
 from stairwise.v1.plans_pb2 import Change as ChangeRecord
@@ -65,10 +68,13 @@ def drafting(catalogue: plans.PlanCatalogue) -> Catalogue:
     )
 
 
-def draft(catalogue: Catalogue, statement: ast.Statement, rights: Rights | None = None) -> Drafted:
+def draft(
+    catalogue: Catalogue, statement: ast.Statement, rights: Rights | None = None, most_pairs: int | None = None
+) -> Drafted:
     """Apply a statement to the catalogue; what makes no sense there raises and changes nothing.
 
-    EXPLAIN shows of the other queries those that the caller sees.
+    EXPLAIN shows of the other queries those that the caller sees. A query that would pair more rows than a limit, for
+    want of a condition that links them, is refused.
     """
     changes = catalogue.apply(statement)
     records = [record for change in changes for record in _records(change)]
@@ -77,12 +83,25 @@ def draft(catalogue: Catalogue, statement: ast.Statement, rights: Rights | None 
         case StreamCreated(stream=stream) | TableCreated(table=stream):
             return Drafted(summary, records, stream=stream)
         case QueryCreated(query=query):
-            return Drafted(summary, records, query=query.name)
+            return Drafted(summary + _pairing(query, most_pairs), records, query=query.name)
         case Explained(query=query, analyze=analyze):
             others = {n: q for n, q in catalogue.queries.items() if rights is None or rights.sees(query_target(n))}
             said = explain(query, others)
             return Drafted(summary, records, explanation=said, explained=query.name, analyze=analyze)
     return Drafted(summary, records)
+
+
+def _pairing(query: Query, most: int | None) -> str:
+    """What is told of a query that pairs rows which nothing links."""
+    crossed = [product for select in selects(query.relation) if (product := cross_product(select)) is not None]
+    for product in crossed:
+        if most is not None and product.pairs > most:
+            raise LimitError(
+                f"query {query.name} pairs {product}; at most {most:,} are allowed",
+                hint="link all inputs by equalities (a.k = b.k) or by a bound on how far apart their times are, take"
+                " smaller windows, or raise STAIRWISE_MOST_PAIRS of the windows service",
+            )
+    return "".join(f"; it pairs {product}" for product in crossed)
 
 
 def records_of(drafted: Sequence[Drafted]) -> list[ChangeRecord]:

@@ -24,15 +24,17 @@ class PlanDraft:
     catalogue: script.Catalogue
     owners: dict[GrantTarget, str]
     authority: Authority
+    most_pairs: int | None = None
+    """Of a query that pairs rows which nothing links, how many it may; None: any number."""
 
     @classmethod
-    def of(cls, plans: PlanCatalogue) -> PlanDraft:
+    def of(cls, plans: PlanCatalogue, most_pairs: int | None = None) -> PlanDraft:
         owners = {stream_target(name): plans.owners.get(name, ADMINS) for name in plans.streams}
         owners |= {query_target(name): registered.owner for name, registered in plans.queries.items()}
-        return cls(drafting(plans), owners, plans.authority)
+        return cls(drafting(plans), owners, plans.authority, most_pairs)
 
     def copy(self) -> PlanDraft:
-        return PlanDraft(self.catalogue.copy(), dict(self.owners), self.authority)
+        return replace(self, catalogue=self.catalogue.copy(), owners=dict(self.owners))
 
     def take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
         """Draft a script; raises what speaks against it, and is of no use then."""
@@ -46,7 +48,7 @@ class PlanDraft:
         rights = Rights(caller.principal, self.authority, self.owners.get)
         there = self.catalogue
         check_privileges(statement, rights, there.streams, there.queries, there.sealed)
-        drafted = draft(there, statement, rights)
+        drafted = draft(there, statement, rights, self.most_pairs)
         for change in drafted.changes:
             self._check_authority(change, rights)
             self._own(change, caller)

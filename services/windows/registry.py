@@ -59,7 +59,8 @@ class _Collection:
 
 
 class Registry:
-    def __init__(self, brokers: str, scrape: Mapping[str, str] = NOWHERE) -> None:
+    def __init__(self, brokers: str, scrape: Mapping[str, str] = NOWHERE, most_pairs: int | None = None) -> None:
+        """``most_pairs``: of a query that pairs rows which nothing links, how many it may; None: any number."""
         self._brokers = brokers
         self._admin = kafka.admin(brokers)
         topics.ensure(self._admin, {topics.PLANS: 1}, topics.FOREVER)
@@ -72,7 +73,7 @@ class Registry:
         self._positions = Positions(brokers, scrape)
         self._failed_queries = FailedQueries(brokers)
         self._lock = threading.Lock()
-        self._draft = PlanDraft.of(self._plans.log.newest)
+        self._draft = PlanDraft.of(self._plans.log.newest, most_pairs)
         self._pending: _Collection | None = None
         self.failed = threading.Event()
         """Set when a version could not be written: the process must end."""

@@ -40,6 +40,7 @@ from stairwise.operators.preparation import row_expressions
 from stairwise.reports.answers import Placed, grouped_answer, yields_items
 from stairwise.reports.emission import Emissions
 from stairwise.reports.expansion import changes
+from stairwise.reports.moments import Moments
 from stairwise.schema import Type
 from stairwise.state.bags import Bags
 from stairwise.state.key_table import KeyTable
@@ -76,14 +77,18 @@ def is_subtractable(select: Select) -> bool:
 class ChangingGroups:
     """What a grouped query shows of rows of which it is known when they enter and leave."""
 
-    def __init__(self, query: Query, passage: Way, faults: Faults) -> None:
-        """``passage`` is the way of the rows, which stand there under the numbers that they get here."""
+    def __init__(self, query: Query, passage: Way, faults: Faults, *, are_partials: bool = False) -> None:
+        """``passage`` is the way of the rows, which stand there under the numbers that they get here. They may be
+        partials already, of rows that come and go together."""
         select = query.relation
         assert isinstance(select, Select)
         self.query, self._select, self._passage = query, select, passage
         self._faults = faults
         self._names = [name for name, _ in row_expressions(select)]
         fields = [pa.field(name, expr.type.arrow) for name, expr in row_expressions(select)]
+        self._are_partials = are_partials
+        if are_partials:
+            fields = [*fields[: len(select.keys)], *Grouping(select).partials.schema]
         self._rows = RowLog(pa.schema([*fields, *(pa.field(name, pa.int64()) for name in PLACE)]))
         self._grouping = Grouping(select)
         self._partials = self._grouping.partials
@@ -105,14 +110,14 @@ class ChangingGroups:
         columns = [*values, places.time, places.partition.astype(np.int64), places.sequence]
         return self._rows.append([pa.array(c) for c in columns], len(places.time))
 
-    def changes(self, times: Ints) -> Emissions:
-        """What changes at some report times, at least one, all behind those that were asked for before."""
-        moves = self._passage.moves(times)
+    def changes(self, moments: Moments) -> Emissions:
+        """What changes at some moments, at least one, all behind those that were asked for before."""
+        moves = self._passage.moves(moments)
         rows = self._rows.take(moves.number)
         group = self._keys.numbers([rows.column(name) for name in self._names[: len(self._select.keys)]], len(rows))
         self._know(len(self._keys))
         begins = not self._select.keys and not self._has_begun
-        touched = touched_by(group, moves.report, len(times), begins=begins)
+        touched = touched_by(group, moves.report, len(moments), begins=begins)
         moved = np.bincount(touched.of, weights=moves.diff, minlength=len(touched)).astype(np.int64)
         held = self._held[touched.group] + _summed(moved, touched)
         partials = self._after(touched, moves, rows) if self._bags is None else self._afresh(touched, moves, self._bags)
@@ -123,8 +128,8 @@ class ChangingGroups:
         )
         self._remember(touched, partials, held)
         self._forget()
-        ordinals = np.zeros(len(lines.cell), np.int64)
-        return Emissions(times[lines.cell], ordinals, lines.diff, lines.rows, len(times))
+        times, ordinals = moments.times[lines.cell], moments.ordinals[lines.cell]
+        return Emissions(times, ordinals, lines.diff, lines.rows, len(moments))
 
     def _know(self, groups: int) -> None:
         more = 2 * groups - len(self._held)
@@ -149,8 +154,13 @@ class ChangingGroups:
     def _lifted(self, touched: Touched, rows: pa.RecordBatch, some: Ints) -> list[pa.Array]:
         """The partials of some rows up to each report."""
         mine = rows.take(pa.array(some))
-        lifted = self._grouping.lift(mine, _places(mine), touched.of[some], len(touched))
-        return combined(self._partials, lifted, touched)
+        return combined(self._partials, self._lift(mine, touched.of[some], len(touched)), touched)
+
+    def _lift(self, rows: pa.RecordBatch, codes: Ints, groups: int) -> list[pa.Array]:
+        """The partials of rows, each of which says its group."""
+        if self._are_partials:
+            return self._partials.combine(rows.columns[len(self._select.keys) : -len(PLACE)], codes, groups)
+        return self._grouping.lift(rows, _places(rows), codes, groups)
 
     def _afresh(self, touched: Touched, moves: Moves, bags: Bags) -> list[pa.Array]:
         """The same from all rows of these groups, each of which counts from one report on until another."""
@@ -178,7 +188,7 @@ class ChangingGroups:
         """The partials of the pairs low ≤ i < high, from rows each of which counts in those from start to stop."""
         start, stop = np.clip(start, low, high), np.clip(stop, low, high)
         rows = self._rows.take(np.repeat(number, stop - start))
-        return self._grouping.lift(rows, _places(rows), expand_ranges(start - low, stop - start), high - low)
+        return self._lift(rows, expand_ranges(start - low, stop - start), high - low)
 
     def _before(self, touched: Touched, after: list[pa.Array], held: Ints) -> tuple[list[pa.Array], Bools]:
         """The partial of each group before each of these reports, and whether it was in the answer then."""

@@ -27,6 +27,7 @@ from stairwise.expressions.views import Ints
 from stairwise.reports.answers import ranked
 from stairwise.reports.emission import Emissions
 from stairwise.reports.expansion import output_schema
+from stairwise.reports.moments import Moments
 from stairwise.state.chains import in_order
 from stairwise.state.key_table import KeyTable
 
@@ -70,25 +71,25 @@ class Copies:
         """The numbers of rows, by their values in the one spelling: they hold until changes are asked for."""
         return self._keys.numbers(values, len(places.time))
 
-    def changes(self, times: Ints) -> Emissions:
-        """What changes at some report times, at least one, all behind those that were asked for before."""
-        lines = self._lines(times, [side.passage.moves(times) for side in self._sides])
+    def changes(self, moments: Moments) -> Emissions:
+        """What changes at some moments, at least one, all behind those that were asked for before."""
+        lines = self._lines(moments, [side.passage.moves(moments) for side in self._sides])
         self._forget()
         return lines
 
-    def _lines(self, times: Ints, moves: list[Moves]) -> Emissions:
+    def _lines(self, moments: Moments, moves: list[Moves]) -> Emissions:
         """From what moved on each side to what changed: for each value and time, its copies before and after."""
         key = np.concatenate([keys for keys, _, _ in moves])
         report = np.concatenate([reports for _, reports, _ in moves])
         if not len(key):
-            return self._emissions(times, key, report, key)
+            return self._emissions(moments, key, report, key)
         value, at = in_order([key, report])
         new = np.concatenate(([True], (value[1:] != value[:-1]) | (at[1:] != at[:-1])))
         value, at = value[new], at[new]
         first = np.concatenate(([True], value[1:] != value[:-1]))
         before, after = [], []
         for side, (keys, reports, diff) in zip(self._sides, moves, strict=True):
-            place = np.searchsorted(value * len(times) + at, keys * len(times) + reports)
+            place = np.searchsorted(value * len(moments) + at, keys * len(moments) + reports)
             moved = np.bincount(place, weights=diff, minlength=len(value)).astype(np.int64)
             total = np.cumsum(moved)
             start = np.flatnonzero(first)
@@ -104,17 +105,17 @@ class Copies:
             change = np.maximum(change, 0)
         if self.query.emit is Emit.DSTREAM:
             change = np.minimum(change, 0)
-        return self._emissions(times, value, at, change)
+        return self._emissions(moments, value, at, change)
 
-    def _emissions(self, times: Ints, value: Ints, report: Ints, change: Ints) -> Emissions:
+    def _emissions(self, moments: Moments, value: Ints, report: Ints, change: Ints) -> Emissions:
         value = np.repeat(value, np.abs(change))
         columns = self._keys.columns(value)
         report, diff = np.repeat(report, np.abs(change)), np.repeat(np.sign(change), np.abs(change))
         order = np.lexsort([ranked(columns, len(value)), diff, report])
         at = pa.array(order)
         rows = pa.RecordBatch.from_arrays([column.take(at) for column in columns], schema=self._schema)
-        ordinals = np.zeros(len(order), np.int64)
-        return Emissions(times[report[order]], ordinals, diff[order].astype(np.int8), rows, len(times))
+        times, ordinals = moments.times[report[order]], moments.ordinals[report[order]]
+        return Emissions(times, ordinals, diff[order].astype(np.int8), rows, len(moments))
 
     def _forget(self) -> None:
         """Forget the values that no window holds or will hold, when there are twice as many as after the last time."""

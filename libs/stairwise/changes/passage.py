@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.expressions.views import Ints
+from stairwise.reports.moments import Moments
 from stairwise.schema import DUSK, Duration, Instant
 from stairwise.state.calendar_queue import CalendarQueue
 from stairwise.state.key_table import KeyTable
@@ -61,14 +62,21 @@ def together(parts: Sequence[Moves]) -> Moves:
 class Way(Protocol):
     """Rows that move, whether as they came or joined with others."""
 
-    def moves(self, times: Ints) -> Moves:
-        """What moves up to the last of some report times, at least one, all behind those that were asked for before."""
+    def moves(self, moments: Moments) -> Moves:
+        """What moves up to the last of some moments, at least one, all behind those that were asked for before."""
 
     def numbers(self) -> Ints:
         """Of all rows that have not left and will move under the same number, some of them perhaps more than once."""
 
     def renumber(self, numbers: Ints) -> None:
         """Give every row the new number of its old one."""
+
+
+class WindowPassage(Way, Protocol):
+    """Rows through one window."""
+
+    def take(self, first: int, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
+        """Rows in stream order, from a position on; ``keys`` are the columns by which the window counts them."""
 
 
 class Passage:
@@ -83,7 +91,9 @@ class Passage:
         self._coming.push(begins[shows], numbers[shows])
         self._going.push(ends[shows], numbers[shows])
 
-    def moves(self, times: Ints) -> Moves:
+    def moves(self, moments: Moments) -> Moves:
+        """What begins or ends at an instant does so with the first report there."""
+        times = moments.times
         entered, came = self._coming.pop(int(times[-1]))
         left, went = self._going.pop(int(times[-1]))
         report = np.searchsorted(times, np.concatenate([entered, left]), side="left")
@@ -105,8 +115,7 @@ class TimePassage(Passage):
         super().__init__(window.slide)
         self._window = window
 
-    def take(self, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
-        """Rows in stream order; ``keys`` are the columns by which the window counts them: none."""
+    def take(self, first: int, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
         self.add(*lifetimes([self._window], [times]), numbers)
 
 
@@ -122,7 +131,7 @@ class CountedPassage(Passage):
         self._partitions = KeyTable(types)
         self._last = LastRows(window.rows)
 
-    def take(self, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
+    def take(self, first: int, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
         """Rows in stream order, each with its partition. One that goes does so at the first report that shows why."""
         begins = times + -times % self._slide
         goes, for_whom = self._last.push(self._partitions.numbers(keys, len(times)), numbers)
@@ -152,7 +161,7 @@ class VersionPassage:
         """By number, when it was replaced; DUSK while it is not, and in the places of numbers to come."""
         self._kept = np.zeros(0, np.int64)
 
-    def take(self, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
+    def take(self, first: int, times: Ints, numbers: Ints, keys: Sequence[pa.Array]) -> None:
         """Updates in stream order, each with its key."""
         shown = numbers[numbers != HIDDEN]
         more = int(shown.max(initial=-1)) + 1 - len(self._until)
@@ -162,7 +171,7 @@ class VersionPassage:
         self._until[goes[goes != HIDDEN]] = times[for_whom[goes != HIDDEN]]
         self._new.append(shown)
 
-    def moves(self, times: Ints) -> Moves:
+    def moves(self, moments: Moments) -> Moves:
         """What has come since; nothing leaves."""
         new = np.concatenate([np.zeros(0, np.int64), *self._new])
         self._kept, self._new = np.concatenate([self._kept, new]), []
@@ -188,6 +197,3 @@ class VersionPassage:
         self._until = until
         self._kept, self._new = numbers[self._kept], [numbers[new] for new in self._new]
         self._last.renumber(numbers)
-
-
-WindowPassage = TimePassage | CountedPassage | VersionPassage

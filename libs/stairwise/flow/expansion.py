@@ -30,12 +30,14 @@ from stairwise.algebra.query import Input, Query, Select, inputs
 from stairwise.changes.changing_groups import ChangingGroups
 from stairwise.changes.copies import Copies
 from stairwise.changes.passage import HIDDEN, CountedPassage, TimePassage, VersionPassage, Way, WindowPassage
+from stairwise.changes.row_passage import RowPassage
 from stairwise.expressions.faults import Faults
 from stairwise.flow.operator import Flow, FlowBlock
 from stairwise.join.moving_join import MovingJoin, Numbering
 from stairwise.operators.roster import own_times
 from stairwise.reports.contract import Life
 from stairwise.reports.emission import Emissions
+from stairwise.reports.moments import Moments
 from stairwise.schema import DAWN, Instant
 from stairwise.windows.schedule import report_grids
 from stairwise.windows.spec import PartitionedWindow, RelationWindow, RowsWindow, TimeWindow
@@ -49,7 +51,7 @@ class FlowExpansion:
         self.faults = Faults()
         sources = list(inputs(query.relation))
         self._grids = [grid for source in sources for grid in report_grids(source.window)]
-        self._passages = [passage_of(source) for source in sources]
+        self._passages: list[WindowPassage] = [passage_of(source) for source in sources]
         self._reads_table = [source.stream.is_table for source in sources]
         relation = query.relation
         join = None
@@ -68,9 +70,16 @@ class FlowExpansion:
         """Its lines; None where it is not due."""
         for i, flow in enumerate(block.flows):
             self._take(self._passages[i], self._numberings[i], flow.above(self._horizon(i)))
+        moments = self._own(block)
+        return self._shown.changes(moments) if len(moments) else None
+
+    def _own(self, block: FlowBlock) -> Moments:
+        """The moments of a block at which it is due: when a window of its own is."""
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
-        times = times[np.logical_or.reduce([(times - grid.offset) % grid.slide == 0 for grid in self._grids])]
-        return self._shown.changes(times) if len(times) else None
+        mine = np.isin(block.times, times)
+        on_grid = [(block.times - grid.offset) % grid.slide == 0 for grid in self._grids]
+        mine &= np.logical_or.reduce([block.at_rows & (block.times > self.life.horizon), *on_grid])
+        return Moments.of(block.times[mine], block.ordinals[mine])
 
     def _horizon(self, i: int) -> Instant:
         """Of a table all updates are seen, whenever they came."""
@@ -80,15 +89,17 @@ class FlowExpansion:
         numbers = np.full(len(flow.places.time), HIDDEN, np.int64)
         shown = flow.shown()
         numbers[slice(None) if flow.kept is None else flow.kept] = numbering(shown.values, shown.places)
-        passage.take(flow.places.time, numbers, flow.keys)
+        passage.take(flow.first, flow.places.time, numbers, flow.keys)
 
 
 def passage_of(source: Input) -> WindowPassage:
-    """The way of rows through a window that reports by time, or into a table."""
+    """The way of rows through a window, or into a table."""
     types = {column.name: column.type.arrow for column in source.stream.columns}
     match source.window:
         case TimeWindow():
             return TimePassage(source.window)
+        case RowsWindow(row_slide=int()):
+            return RowPassage(source.window)
         case RowsWindow():
             return CountedPassage(source.window, [])
         case PartitionedWindow():
@@ -98,4 +109,4 @@ def passage_of(source: Input) -> WindowPassage:
         case RelationWindow(keys=keys):
             return VersionPassage(source.window, [types[name] for name in keys])
         case _:
-            raise TypeError(f"{source.window} does not report by time")
+            raise TypeError(f"no rows flow through {source.window}")

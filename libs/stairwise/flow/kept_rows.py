@@ -63,6 +63,9 @@ class KeptRows:
             case TimeWindow():
                 reach = [w.lag + w.range for w in map(bounded, (w for w in windows if isinstance(w, TimeWindow)))]
                 self._buffer.drop(self._passed(min(at - back for at, back in zip(own, reach, strict=True))))
+            case RowsWindow(row_slide=int(slide)):
+                most = max(window.rows for window in windows if isinstance(window, RowsWindow))
+                self._buffer.drop(self._passed(reached) - most - slide)
             case RowsWindow():
                 most = max(window.rows for window in windows if isinstance(window, RowsWindow))
                 self._buffer.drop(self._passed(min(own)) - most)

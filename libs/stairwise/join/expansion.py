@@ -18,6 +18,8 @@ cancel out: ISTREAM, DSTREAM and CHANGES compare by value. Of DISTINCT the copie
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 
@@ -28,8 +30,8 @@ from stairwise.changes.copies import Copies
 from stairwise.changes.passage import Passage
 from stairwise.expressions.views import Ints
 from stairwise.join.operator import JoinBlock
-from stairwise.join.probe import JoinedInputs
-from stairwise.join.whole_answers import WholeAnswers, shown_rows
+from stairwise.join.pair_slices import is_sliced
+from stairwise.join.whole_answers import ShownRows, WholeAnswers, shown_rows, shown_slices
 from stairwise.operators.roster import own_times
 from stairwise.reports.answers import output_batch, ranked
 from stairwise.reports.blocks import Reports, block_by
@@ -39,7 +41,7 @@ from stairwise.reports.emission import Emissions
 from stairwise.reports.expansion import Expansion, report_schema
 from stairwise.reports.moments import Moments, pieces
 from stairwise.reports.multisets import difference
-from stairwise.schema import Instant
+from stairwise.schema import DAWN, Instant
 from stairwise.state.calendar_queue import CalendarQueue
 from stairwise.state.pages import concat
 from stairwise.windows.schedule import report_grids
@@ -69,7 +71,9 @@ class JoinExpansion:
         self.query, self._select, self._windows = query, select, windows
         self.life = life
         self._grids = [grid for window in windows for grid in report_grids(window)]
-        self._whole_answers = WholeAnswers(select)
+        self._is_sliced = is_sliced(select) and life.horizon == DAWN
+        """Does it take partials by slices? A horizon may lie inside a slice."""
+        self._whole_answers = WholeAnswers(select, are_sliced=self._is_sliced)
         self._rows = self._whole_answers.rows
         self._expansion = Expansion(query)
         self.faults = self._expansion.faults
@@ -80,7 +84,7 @@ class JoinExpansion:
         self._counts: Copies | ChangingGroups | None = None
         """Of DISTINCT the values are counted, and groups are kept, unless most rows change from report to report."""
         if not shows_whole and select.is_grouped:
-            self._counts = ChangingGroups(query, self._passage, self.faults)
+            self._counts = ChangingGroups(query, self._passage, self.faults, are_partials=self._is_sliced)
         elif not shows_whole and select.distinct:
             self._counts = Copies(query, [self._passage])
         self._coming = None if shows_whole else CalendarQueue(day)
@@ -91,15 +95,15 @@ class JoinExpansion:
 
     def expand(self, block: JoinBlock) -> Emissions | None:
         """Its lines; None where it is not due."""
-        for found in block.found:
-            self._add(found)
+        for made in self._made(block):
+            self._add(made)
         times = own_times(block.times, self.life, self._grids, block.first_row, block.sealed_at)
         mine = [(times - grid.offset) % grid.slide == 0 for grid in self._grids]
         times = times[np.logical_or.reduce(mine)]
         if not len(times):
             return None
         if self._counts is not None:
-            return self._counts.changes(times)
+            return self._counts.changes(Moments.of(times))
         lines = self._whole(times) if self._coming is None else self._changes(times, self._coming)
         self._last = int(times[-1])
         self._rows.evict(self._last)
@@ -109,10 +113,20 @@ class JoinExpansion:
         """Its lines at some of its report times in a run that a block begins."""
         return self.expand(block.held(times))
 
-    def _add(self, found: JoinedInputs) -> None:
-        made = shown_rows(self._select, self._windows, found, self.life.horizon, self.faults)
-        if made is None:
+    def _made(self, block: JoinBlock) -> Iterator[ShownRows]:
+        """What it takes of a block's joined rows."""
+        if self._is_sliced:
+            slices = block.sliced(self._select)
+            made = None if slices is None else shown_slices(self._windows, slices)
+            if made is not None:
+                yield made
             return
+        for found in block.found:
+            rows = shown_rows(self._select, self._windows, found, self.life.horizon, self.faults)
+            if rows is not None:
+                yield rows
+
+    def _add(self, made: ShownRows) -> None:
         numbers = np.arange(self._came, self._came + len(made))
         self._came += len(made)
         if self._counts is not None:
@@ -128,11 +142,9 @@ class JoinExpansion:
     # ── whole answers ────────────────────────────────────────────────────────────────────────────────────────
 
     def _whole(self, times: Ints) -> Emissions:
-        zeros = np.zeros(len(times), np.int64)
-        moments = Moments(times, zeros, zeros)
         parts = [
             self._expansion.expand_block(self._answers(times[piece]))
-            for piece in pieces(moments, self._rows.counts(times), WORK)
+            for piece in pieces(Moments.of(times), self._rows.counts(times), WORK)
         ]
         if len(parts) == 1:
             return parts[0]

@@ -13,6 +13,7 @@ from stairwise.algebra.conditions import Condition
 from stairwise.algebra.query import Select, time_windows
 from stairwise.algebra.spelling import spell_expr
 from stairwise.expressions.tree import Expr, Field
+from stairwise.join.cross_product import cross_product
 from stairwise.join.links import Equalities
 from stairwise.join.order import Key, Load, best_order
 from stairwise.join.probe import WAIT
@@ -32,11 +33,13 @@ def explain_join(select: Select, *, moves: bool) -> Iterator[str]:
             "each row that enters or leaves is joined" if moves else "what the windows hold is joined at every report"
         )
         yield f"join: {when}, {f'by {keys}' if keys else 'every pair'}"
+        yield from _pairs(select)
         return
     together = any(len(of) == len(aliases) for of in values)
     text = f"by {keys}" if keys else "among all that are near enough in time"
     text += "; with the other rows of its key where they are many" if together else ""
     yield f"join: each row looks once for its partners, {text}"
+    yield from _pairs(select)
     if len(aliases) > 2:
         rows = [float(stay_of(window).ends) for window in windows]
         same = [Key(dict.fromkeys(of, min(rows))) for of in values]  # nothing is known of rates and keys: all equal
@@ -44,6 +47,12 @@ def explain_join(select: Select, *, moves: bool) -> Iterator[str]:
         names = ", ".join(aliases[i] for i in order)
         yield f"  order: {names} by their windows; while it runs, by the rows and keys that these hold"
     yield f"  when: at the report that shows what it joins with, or when {WAIT:,} rows wait"
+
+
+def _pairs(select: Select) -> Iterator[str]:
+    product = cross_product(select)
+    if product is not None:
+        yield f"  pairs: {product}"
 
 
 def _spelled(alias: str, expr: Expr) -> str:

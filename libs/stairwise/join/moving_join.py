@@ -48,6 +48,7 @@ from stairwise.expressions.views import Bools, Ints
 from stairwise.join.links import Equalities
 from stairwise.operators.preparation import computed, row_expressions
 from stairwise.reports.cells import canonical_column
+from stairwise.reports.moments import Moments
 from stairwise.schema import Instant
 from stairwise.state.chains import GrowingInts
 from stairwise.state.key_index import KeyIndex
@@ -209,17 +210,17 @@ class MovingJoin:
     def renumber(self, numbers: Ints) -> None:
         """No number is kept here."""
 
-    def moves(self, times: Ints) -> Moves:
-        """What comes about and what ceases up to the last of some report times, all behind those asked for before."""
-        moves = [one.passage.moves(times).by_report() for one in self.inputs]
-        before = np.cumsum(np.bincount(np.concatenate([own.report for own in moves]), minlength=len(times)))
+    def moves(self, moments: Moments) -> Moves:
+        """What comes about and what ceases up to the last of some moments, all behind those asked for before."""
+        moves = [one.passage.moves(moments).by_report() for one in self.inputs]
+        before = np.cumsum(np.bincount(np.concatenate([own.report for own in moves]), minlength=len(moments)))
         parts, start = [], 0
-        while start < len(times):
+        while start < len(moments):
             most = before[start] + max(_FEW, self._there)
             stop = max(start + 1, int(np.searchsorted(before, most, side="right")))
             parts.append(self._block([own.between(start, stop) for own in moves]))
             start = stop
-        self._forget(int(times[-1]))
+        self._forget(int(moments.times[-1]))
         return together(parts)
 
     def _forget(self, reached: Instant) -> None:

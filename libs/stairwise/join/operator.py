@@ -16,7 +16,7 @@ from           seed 000 section 4 (a row is probed once against the group of win
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
@@ -25,6 +25,7 @@ import pyarrow as pa
 from stairwise.algebra.query import Query, Select, time_windows
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, int64_view
+from stairwise.join.pair_slices import Granules, PairSlices, granules_of, is_sliced, sliced
 from stairwise.join.probe import WAIT, JoinedInputs, Probe, Stay
 from stairwise.join.standing import StandingJoins
 from stairwise.join.stay import stay_of
@@ -66,6 +67,17 @@ class JoinBlock:
     found: list[JoinedInputs]
     first_row: Instant
     sealed_at: Instant | None
+    granules: Granules = ()
+    """Slices of the times of rows, of which all queries have all or nothing."""
+    _sliced: dict[tuple[object, ...], PairSlices] = field(default_factory=dict, compare=False, repr=False)
+
+    def sliced(self, select: Select) -> PairSlices | None:
+        """The partials of its joined rows by group and slices: computed once for all that group and aggregate alike."""
+        found = [joined for joined in self.found if len(joined)]
+        asked = (select.keys, select.aggregates)
+        if found and asked not in self._sliced:
+            self._sliced[asked] = sliced(select, found, self.granules)
+        return self._sliced.get(asked)
 
     @property
     def ordinals(self) -> Ints:
@@ -73,7 +85,7 @@ class JoinBlock:
 
     def held(self, times: Ints) -> JoinBlock:
         """The same at other times, of a run: nothing has come about."""
-        return replace(self, times=times, found=[], sealed_at=None)
+        return replace(self, times=times, found=[], sealed_at=None, _sliced={})
 
 
 def join_block_of(report: Report) -> JoinBlock:
@@ -106,6 +118,7 @@ class SharedJoin(Rostered):
         self._probe = Probe(signature.select, store, _ROWS, state.firsts)
         self._streams = {stream.name for stream in signature.streams}
         self._stays = self._widest(self.queries)
+        self._granules = _granules(self.queries)
         self._waiting = 0
         """About how many rows have not probed yet."""
         self._published = state.published
@@ -141,6 +154,7 @@ class SharedJoin(Rostered):
         """Let the widest windows follow the queries, once for all that have come and gone."""
         if self._has_changed:
             self._stays, self._has_changed = self._widest(self.queries), False
+            self._granules = _granules(self.queries)
             self.generation += 1
             self._find_again()
 
@@ -150,9 +164,11 @@ class SharedJoin(Rostered):
     def history(self, query: str) -> JoinBlock:
         """What is published already in the windows of a query, as a block at its last report: the expansion of one that
         joins now, or is made again, begins with it."""
-        stays = [stay_of(w) for w in time_windows(_select(self._roster.queries[query])) or ()]
+        asked = self._roster.queries[query]
+        stays = [stay_of(w) for w in time_windows(_select(asked)) or ()]
         found = self._probe.everything(stays, Faults(), self._published)
-        return JoinBlock(self.name, self._roster.last_report(query), [found], self._roster.course.first_row, None)
+        times, first_row = self._roster.last_report(query), self._roster.course.first_row
+        return JoinBlock(self.name, times, [found], first_row, None, _granules([asked]))
 
     def standing(self) -> StandingJoins:
         """What rows that are here have made, as far as it was published."""
@@ -198,7 +214,8 @@ class SharedJoin(Rostered):
             found, self._found, self._published = self._found, [], self._probe.ends
             self._roster.passed(reached)
             first_row, last_row = self._roster.course[1:]
-            yield JoinBlock(self.name, times, found, first_row, last_row if watermark >= DUSK else None)
+            sealed_at = last_row if watermark >= DUSK else None
+            yield JoinBlock(self.name, times, found, first_row, sealed_at, self._granules)
             if watermark < DUSK:
                 self._low = max(self._low, reached - min(stay.ends for stay in self._stays))
                 self._probe.evict(reached, self._stays)
@@ -240,6 +257,10 @@ class JoinPublication:
         sealed = block.sealed_at is not None
         for time, rows in self._standing.reports(block.times, self._operator.course, sealed=sealed):
             yield Report(block.signature, time, rows.replace_schema_metadata(header))
+
+
+def _granules(queries: Sequence[Query]) -> Granules:
+    return granules_of(time_windows(_select(query)) or () for query in queries if is_sliced(_select(query)))
 
 
 def _select(query: Query) -> Select:

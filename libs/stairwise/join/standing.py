@@ -60,8 +60,7 @@ class StandingJoins:
 
     def reports(self, times: Ints, course: Course, *, sealed: bool) -> Iterator[tuple[Instant, pa.RecordBatch]]:
         """What any query that is due asks for, at each time."""
-        zeros = np.zeros(len(times), np.int64)
-        for piece in pieces(Moments(times, zeros, zeros), self._rows.counts(times), WORK):
+        for piece in pieces(Moments.of(times), self._rows.counts(times), WORK):
             yield from self._piece(times[piece], course, sealed=sealed)
         self._rows.evict(int(times[-1]))
 

@@ -24,7 +24,8 @@ from stairwise.algebra.query import Select
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.views import Ints, int64_view
 from stairwise.join.joined_rows import JoinedRows
-from stairwise.join.probe import JoinedInputs
+from stairwise.join.pair_slices import PairSlices
+from stairwise.join.probe import JoinedInputs, latest_of
 from stairwise.operators.preparation import computed, row_expressions
 from stairwise.reports.cells import Cells, distinct
 from stairwise.schema import DAWN, Instant
@@ -66,15 +67,29 @@ def shown_rows(
     return ShownRows(begins, ends, np.max(times, axis=0), made)
 
 
-class WholeAnswers:
-    """What a SELECT over two or more time windows says of its joined rows."""
+def shown_slices(windows: Sequence[TimeWindow], slices: PairSlices) -> ShownRows | None:
+    """The same of partials by slices."""
+    begins, ends = lifetimes(windows, slices.times)
+    shows = begins < ends
+    if not shows.any():
+        return None
+    mask = pa.array(shows)
+    latest = latest_of([time[shows] for time in slices.times])
+    return ShownRows(begins[shows], ends[shows], latest, [column.filter(mask) for column in slices.columns])
 
-    def __init__(self, select: Select) -> None:
-        self._select = select
+
+class WholeAnswers:
+    """What a SELECT over two or more time windows says of its joined rows, or of their partials by group and slices."""
+
+    def __init__(self, select: Select, *, are_sliced: bool = False) -> None:
+        self._select, self._are_sliced = select, are_sliced
+        self._grouping = Grouping(select) if select.is_grouped else None
         fields = [pa.field(name, expr.type.arrow) for name, expr in row_expressions(select)]
+        if are_sliced:
+            assert self._grouping is not None
+            fields = [*fields[: len(select.keys)], *self._grouping.partials.schema]
         self._schema = pa.schema([*fields, pa.field(TIME, pa.int64())])
         self.rows = JoinedRows(self._schema)
-        self._grouping = Grouping(select) if select.is_grouped else None
 
     def add(self, shown: ShownRows) -> None:
         columns = [*shown.columns, pa.array(shown.latest)]
@@ -84,6 +99,10 @@ class WholeAnswers:
         """The groups, or output rows, at each time, in order of time; times ascend."""
         of, numbers = self.rows.showing(times)
         rows = self.rows.take(numbers)
+        if self._grouping is not None and self._are_sliced:
+            cell, keys, codes = self._grouping.coded(len(times), of, rows)
+            partials = self._grouping.partials.combine(rows.columns[len(keys) : -1], codes, len(cell))
+            return self._grouping.lowered(cell, keys, partials, times)
         if self._grouping is not None:
             places = Rows(int64_view(rows.column(TIME)), np.zeros(len(of), np.int32), numbers)
             return self._grouping.groups(times, of, rows, places)

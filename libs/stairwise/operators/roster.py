@@ -269,9 +269,10 @@ class Rostered:
 
 
 def windows_of(query: Query) -> list[TimeWindow | MultiWindow]:
-    """The windows of a query that reports by time. One that counts rows reports when one does that tumbles, a table
-    never does."""
-    return [_paced(source.window) for source in inputs(query.relation) if not source.stream.is_table]
+    """The windows of a query that report by time. One that counts rows reports when one does that tumbles; one that
+    slides by rows, and a table, never do."""
+    windows = [source.window for source in inputs(query.relation)]
+    return [_paced(window) for window in windows if report_grids(window)]
 
 
 def _asked_windows(query: Query) -> list[TimeWindow | MultiWindow]:
@@ -311,7 +312,7 @@ def own_times(times: Ints, life: Life, grids: Sequence[Grid], first_row: Instant
         times = times[times >= first_row]
     if sealed_at is not None:
         row = max(sealed_at, life.after)
-        times = times[times <= min(t for grid in grids if (t := grid.at_or_after(row)) is not None)]
+        times = times[times <= min((t for grid in grids if (t := grid.at_or_after(row)) is not None), default=row)]
     return times
 
 

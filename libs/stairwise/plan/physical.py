@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stairwise.algebra.query import Emit, Query, Relation, Select, Widen
-from stairwise.changes.changing_groups import change_by_group
+from stairwise.changes.changing_groups import change_by_group, is_subtractable
 from stairwise.plan import logical
 from stairwise.plan.logical import Plan, children, logical_plan
 from stairwise.plan.parts import operator_for
@@ -23,7 +23,7 @@ from stairwise.plan.rewrite import Rewritten, rewrite
 from stairwise.plan.shared import AnySignature, shared_operator, shared_signature
 from stairwise.recompute.recompute import Recompute
 from stairwise.state.store import MemoryStore
-from stairwise.windows.spec import LandmarkWindow, RowsWindow
+from stairwise.windows.spec import LandmarkWindow
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def _because(query: Query, select: Select) -> str:
         return "EMIT RSTREAM shows whole answers"
     if any(isinstance(window, LandmarkWindow) for window in windows):
         return "a landmark shows its rows"
-    if len(windows) > 1 and any(isinstance(window, RowsWindow) and window.row_slide for window in windows):
-        return "a window of a join slides by rows"
     if select.is_grouped and not change_by_group(select):
         return "its groups cannot be told apart by what they show"
+    if len(windows) > 1 and select.is_grouped and not is_subtractable(select):
+        return "rows that leave a join cannot be taken out of its aggregates"
     return "no quicker operator takes its windows together"

@@ -4,10 +4,9 @@
     Group                          one, by time or with levels              aggregation
     Distinct                       one, by time or with levels              appearances
     Join                           all by time                              join
-    Select, Union, Except          by time, or ROWS and PARTITION BY        flow: rows that enter and leave, where
-                                   with a time slide; Group and Join of     changes are shown
-                                   such ROWS and PARTITION BY, Join
-                                   with tables
+    Select, Union, Except          by time, or ROWS and PARTITION BY;       flow: rows that enter and leave, where
+                                   Group over such ROWS and PARTITION       changes are shown
+                                   BY, Join of any of them and of tables
     Group                          a landmark                               landmark: groups that grow, where changes
                                                                             are shown
     any of one input               slid by rows                             counted: the same over row numbers
@@ -40,6 +39,7 @@ from stairwise.operators.signature import (
 )
 from stairwise.plan.lowering import lowered_relation
 from stairwise.schema import Stream, Type
+from stairwise.windows.schedule import report_grids
 from stairwise.windows.spec import (
     LandmarkWindow,
     MultiWindow,
@@ -94,6 +94,8 @@ def flow_signature_of(query: Query) -> FlowSignature | None:
         return None
     if isinstance(query.relation, Select) and len(query.relation.inputs) > 1:
         return _join_flows(query.relation)
+    if isinstance(query.relation, Select) and not report_grids(query.relation.inputs[0].window):
+        return None  # by row numbers that is a time window
     if "^" in (shape := _shape(query.relation)):
         return None  # copies are counted in one type
     flows: list[FlowInput] = []
@@ -147,10 +149,13 @@ def _has_tabled_values(select: Select) -> bool:
 
 
 def _any_window_like(window: Window | None) -> Window | None:
-    """What stands for all windows that count rows alike and report by time; None where it does not."""
+    """What stands for all windows that count rows alike and report at the same rows, or by time; None where no rows
+    flow through it."""
     match window:
         case TimeWindow():
             return ANY_WINDOW
+        case RowsWindow(row_slide=int()):
+            return RowsWindow(1, window.row_slide)
         case RowsWindow(time_slide=int()):
             return RowsWindow(1, None, 1)
         case PartitionedWindow():

@@ -26,6 +26,7 @@ describe them all. A value that cannot be meant gives a ``ConfigError`` that nam
 | STAIRWISE_QUERY_BYTES | about how much memory queries that share an operator may take on a shard | 2147483648 |
 | STAIRWISE_REPORT_BYTES | the largest report of a shard that operators publishes | 536870912 |
 | STAIRWISE_PIECE_BYTES | how much of a report one message of ``results`` holds at the most | 4194304 |
+| STAIRWISE_MOST_PAIRS | how many pairs a query may have whose inputs no condition links; 0: any number | 1000000000 |
 | STAIRWISE_METRICS | where Prometheus scrapes this service, ``host:port``; ``none``: nowhere | none |
 | STAIRWISE_SCRAPE | metrics pages, ``part=host:port,...``, by which windows knows what queries wait for | none |
 | STAIRWISE_LOG | DEBUG, INFO, WARNING or ERROR | INFO |
@@ -128,6 +129,8 @@ class Settings:
     report_bytes: int = 512 << 20
     query_bytes: int = 2 << 30
     piece_bytes: int = 4 << 20
+    most_pairs: int | None = 10**9
+    """None: any number."""
     metrics: str | None = None
     scrape: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "INFO"
@@ -186,6 +189,7 @@ class Settings:
             piece_bytes=variables.integer(
                 environ, "STAIRWISE_PIECE_BYTES", cls.piece_bytes, lowest=1024, highest=cls.piece_bytes
             ),
+            most_pairs=variables.integer(environ, "STAIRWISE_MOST_PAIRS", 10**9, lowest=0, highest=2**62) or None,
             metrics=variables.optional_address(environ, "STAIRWISE_METRICS"),
             scrape=variables.named_addresses(environ, "STAIRWISE_SCRAPE"),
             log_level=variables.choice(environ, "STAIRWISE_LOG", cls.log_level, LOG_LEVELS),

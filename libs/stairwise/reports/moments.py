@@ -26,8 +26,24 @@ class Moments:
     ordinals: Ints
     levels: Ints
 
+    @staticmethod
+    def of(times: Ints, ordinals: Ints | None = None) -> Moments:
+        """Without levels; times alone have one report each."""
+        zeros = np.zeros(len(times), np.int64)
+        return Moments(times, zeros if ordinals is None else ordinals, zeros)
+
     def __len__(self) -> int:
         return len(self.times)
+
+    def place_of(self, times: Ints, ordinals: Ints) -> Ints:
+        """For moments that ascend, the first of these at or behind each, or how many there are."""
+        start, stop = (np.searchsorted(self.times, times, side=side) for side in ("left", "right"))
+        if not self.ordinals.any():
+            return np.where((start < stop) & (ordinals > 0), stop, start)
+        instant = np.searchsorted(self.times, self.times, side="left")
+        width = 1 + max(int(self.ordinals.max()), int(ordinals.max(initial=0)))
+        inside = np.searchsorted(instant * width + self.ordinals, start * width + ordinals)
+        return np.clip(inside, start, stop)
 
     def __getitem__(self, part: slice) -> Moments:
         return Moments(self.times[part], self.ordinals[part], self.levels[part])

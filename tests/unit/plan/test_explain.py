@@ -13,7 +13,7 @@ def tree(text: str) -> str:
     return explain(query(text), {}).split("\napplied:")[0].split("\nrefused:")[0]
 
 
-RECOMPUTED = "recomputed from the rows in scope: a window of a join slides by rows"
+MOVES = "rows that enter and leave"
 
 
 def drawn(text: str) -> str:
@@ -47,7 +47,7 @@ def test_a_join_qualifies_its_columns() -> None:
     assert tree(text) == drawn(f"""
         q1: EMIT CHANGES
         Project a.ticker, b.price AS quote, UPPER(a.ticker) AS UPPER(a.ticker)  STR
-        └─ Join ON a.ticker = b.ticker                                          STR        {RECOMPUTED}
+        └─ Join ON a.ticker = b.ticker                                          STR        {MOVES}
            ├─ Window [RANGE 30 SECONDS SLIDE 1 SECOND]                          WKS
            │  └─ Project a.ticker                                               monotonic
            │     └─ Scan trades AS a                                            monotonic

@@ -151,7 +151,8 @@ def test_a_join_without_an_equality_says_so() -> None:
 
 def test_a_join_of_row_windows_joins_what_moves_or_all_at_every_report() -> None:
     said = "join: what the windows hold is joined at every report, by a.k = b.k"
-    assert joins("a.x FROM a [ROWS 9] a, b [RANGE 5s] b WHERE a.k = b.k") == [said]
+    assert joins("MAX(a.x) FROM a [ROWS 9] a, b [RANGE 5s] b WHERE a.k = b.k") == [said]
     said = "join: each row that enters or leaves is joined, by a.k = b.k"
+    assert joins("a.x FROM a [ROWS 9] a, b [RANGE 5s] b WHERE a.k = b.k EMIT CHANGES") == [said]
     assert joins("a.x FROM a [ROWS 9 SLIDE 1s] a, b [RANGE 5s] b WHERE a.k = b.k") == [said]
     assert joins("a.x FROM a [RANGE 9s] a") == []
