@@ -19,6 +19,7 @@ from stairwise.cql.script import (
     TableCreated,
     TableDropped,
     TableSealed,
+    Told,
 )
 from stairwise.plan.explain import explain
 from stairwise.schema import Stream
@@ -67,6 +68,8 @@ def draft(catalogue: Catalogue, statement: ast.Statement) -> Drafted:
         case Explained(query=query, analyze=analyze):
             said = explain(query, catalogue.queries)
             return Drafted(summary, records, explanation=said, explained=query.name, analyze=analyze)
+        case Told(text=text):
+            return Drafted(summary, records, explanation=text)
     return Drafted(summary, records)
 
 
@@ -92,7 +95,7 @@ def _record(change: Change) -> ChangeRecord | None:
             return ChangeRecord(create_query=ChangeRecord.CreateQuery(name=query.name, text=query.text))
         case QueryDropped(query=query):
             return ChangeRecord(drop_query=ChangeRecord.DropQuery(name=query.name))
-        case Explained():
+        case Explained() | Told():
             return None
 
 
@@ -118,3 +121,5 @@ def _summary(change: Change) -> str:
             return f"dropped query {query.name}"
         case Explained(query=query):
             return f"explained {query.name}" if query.name else "explained"
+        case Told(summary=summary):
+            return summary

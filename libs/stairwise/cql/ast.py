@@ -391,6 +391,7 @@ class CreateStream:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     options: tuple[Option, ...]
+    if_not_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -406,6 +407,7 @@ class AlterStream:
 @dataclass(frozen=True, slots=True)
 class DropStream:
     name: Name
+    if_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -426,12 +428,14 @@ class CreateTable:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     options: tuple[Option, ...]
+    if_not_exists: bool = False
     source: Source = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
     name: Name
+    if_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -439,12 +443,16 @@ class DropTable:
 class CreateQuery:
     name: Name
     select: SelectStatement
+    if_not_exists: bool = False
+    replaces: bool = False
+    """Was it written with OR REPLACE?"""
     source: Source = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class DropQuery:
     name: Name
+    if_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -454,6 +462,20 @@ class Explain:
 
     target: Name | SelectStatement
     analyze: bool = False
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class ShowListing:
+    """SHOW STREAMS, TABLES or QUERIES."""
+
+    what: Name
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: Name
     source: Source = NOWHERE
 
 
@@ -468,5 +490,7 @@ Statement = (
     | CreateQuery
     | DropQuery
     | Explain
+    | ShowListing
+    | Describe
     | SelectStatement
 )

@@ -12,9 +12,11 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "SEAL", "SELECT"]),
+        ("", ["ALTER", "CREATE", "DESCRIBE", "DROP", "EXPLAIN", "SEAL", "SELECT", "SHOW"]),
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
+        ("SHOW ", ["QUERIES", "STREAMS", "TABLES"]),
+        ("DESCRIBE v", ["volumes"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),
         ("ALTER STREAM ", ["trades", '"my quotes"']),
         ("ALTER STREAM trades SET ", ["IDLE", "LATENESS", "RETAIN"]),
