@@ -364,12 +364,34 @@ NOWHERE = Source("", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTerm:
+    expression: Expression
+    direction: Name | None
+    """ASC or DESC, if it was written; any other word is a mistake."""
+
+    @property
+    def descending(self) -> bool:
+        return self.direction is not None and self.direction.text.upper() == "DESC"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """ORDER BY and LIMIT, of which one may be left out."""
+
+    terms: tuple[OrderTerm, ...]
+    limit: Number | None
+    span: Span
+    """Of the words ORDER BY, or of LIMIT."""
+
+
+@dataclass(frozen=True, slots=True)
 class SelectStatement:
     relation: Relation
     emit: Name | None
     """RSTREAM, ISTREAM, DSTREAM or CHANGES, if it was written."""
     using: Span | None = None
     """Of USING LOOKUPS, if it was written."""
+    ordering: Ordering | None = None
     source: Source = NOWHERE
     start: int = 0
     """Where the SELECT begins inside its statement (after CREATE QUERY ... AS or EXPLAIN)."""

@@ -300,10 +300,25 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def using(self, using: Token, lookups: Token) -> Span:
         return _span(using).to(_span(lookups))
 
+    def order_term(self, expression: ast.Expression, direction: ast.Name | None) -> ast.OrderTerm:
+        return ast.OrderTerm(expression, direction)
+
+    def order_by(self, order: Token, *terms: ast.OrderTerm) -> ast.Ordering:
+        return ast.Ordering(terms, None, _span(order))
+
+    def limit(self, limit: Token, count: ast.Number) -> ast.Ordering:
+        return ast.Ordering((), count, _span(limit))
+
     def select_statement(
-        self, relation: ast.Relation, emit: ast.Name | None, using: Span | None = None
+        self,
+        relation: ast.Relation,
+        order: ast.Ordering | None,
+        limit: ast.Ordering | None,
+        emit: ast.Name | None,
+        using: Span | None = None,
     ) -> ast.SelectStatement:
-        return ast.SelectStatement(relation, emit, using)
+        ordering = limit if order is None else order if limit is None else replace(order, limit=limit.limit)
+        return ast.SelectStatement(relation, emit, using, ordering)
 
     def column_definition(
         self, name: ast.Name, type_: ast.Name, not_: Token | None, null: Token | None

@@ -33,6 +33,11 @@ _WORDS = {
     "STAR": "'*'",
     "MINUS": "'-'",
     "PLUS": "'+'",
+    "COLONS": "'::'",
+    "ORDER_BY": "ORDER BY",
+    "IF_EXISTS": "IF EXISTS",
+    "IF_NOT_EXISTS": "IF NOT EXISTS",
+    "OR_REPLACE": "OR REPLACE",
     "$END": "the end of the statement",
 }
 
@@ -73,6 +78,7 @@ _GROUPS: tuple[tuple[Set[str], Set[str], str], ...] = (
             "SLASH",
             "PERCENT",
             "CONCAT",
+            "COLONS",
             "COMPARISON",
             "AND",
             "OR",
@@ -86,7 +92,7 @@ _GROUPS: tuple[tuple[Set[str], Set[str], str], ...] = (
     ),
 )
 
-_SHOWN = 9
+_SHOWN = 11
 
 
 def syntax_error(lark: Lark, source: Source) -> StatementError:

@@ -16,8 +16,8 @@ _HOP = f"{_WINDOW}: FROM trades [RANGE 1 MINUTE SLIDE 10 SECONDS]"
 _SESSION = "there are no session windows: [PARTITION BY k ROWS n] holds the last n rows of each key"
 _CUMULATE = "there is no CUMULATE: [FROM '2026-01-31T00:00:00Z' SLIDE 1 MINUTE] grows from an instant on"
 _INNER = "joins are inner: write JOIN ... ON ..."
-_FIXED = "there is no ORDER BY: the order of the rows inside a report is fixed"
-_NO_LIMIT = "there is no LIMIT: TOP(x, k) gives the k most frequent items"
+_FIXED = "ORDER BY x DESC LIMIT 10 stands behind HAVING, before EMIT"
+_NO_LIMIT = "write ORDER BY x DESC LIMIT 10 behind GROUP BY; TOP(x, k) gives the k most frequent items"
 _NESTED = "a SELECT does not stand inside another: write its WHERE in place, or a query of its own"
 _ROWS_IN = "rows come in by `stairwise publish STREAM FILE` or a Kafka topic in.<stream>, results go out by `subscribe`"
 _QUERY = "write CREATE QUERY name AS SELECT ...: its answers are kept up to date"
@@ -87,6 +87,7 @@ _SYNTAX: tuple[tuple[str, str], ...] = (
     (r"\bOVER\b|\bQUALIFY\b", _OVER),
     (r"\bEMIT\s+(FINAL|ON|AFTER|WITH)\b", "every report is final when it comes: EMIT RSTREAM, ISTREAM, DSTREAM"
      " or CHANGES say what of it is shown"),
+    (r"\bNULLS\s+(FIRST|LAST)\b", "NULLs come first, with DESC last"),
     (r"\b(ORDER|ASC|DESC)\b", _FIXED),
     (r"\b(LIMIT|FETCH)\b", _NO_LIMIT),
     (r"\bSELECT\s+TOP\s+\d+", _NO_LIMIT),
