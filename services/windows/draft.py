@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stairwise.algebra.query import Query, selects
 from stairwise.cql import ast
-from stairwise.cql.grants import query_target
+from stairwise.cql.grants import query_target, stream_target
 from stairwise.cql.script import (
     Catalogue,
     Change,
@@ -29,6 +29,7 @@ from stairwise.cql.script import (
     TableCreated,
     TableDropped,
     TableSealed,
+    Told,
 )
 from stairwise.errors import LimitError
 from stairwise.join.cross_product import cross_product
@@ -73,9 +74,11 @@ def draft(
 ) -> Drafted:
     """Apply a statement to the catalogue; what makes no sense there raises and changes nothing.
 
-    EXPLAIN shows of the other queries those that the caller sees. A query that would pair more rows than a limit, for
+    SHOW, DESCRIBE and EXPLAIN tell of what the caller sees. A query that would pair more rows than a limit, for
     want of a condition that links them, is refused.
     """
+    if isinstance(statement, ast.ShowListing | ast.Describe) and rights is not None:
+        catalogue = _seen(catalogue, rights)
     changes = catalogue.apply(statement)
     records = [record for change in changes for record in _records(change)]
     summary = "; ".join(_summary(change) for change in changes)
@@ -88,7 +91,15 @@ def draft(
             others = {n: q for n, q in catalogue.queries.items() if rights is None or rights.sees(query_target(n))}
             said = explain(query, others)
             return Drafted(summary, records, explanation=said, explained=query.name, analyze=analyze)
+        case Told(text=text):
+            return Drafted(summary, records, explanation=text)
     return Drafted(summary, records)
+
+
+def _seen(catalogue: Catalogue, rights: Rights) -> Catalogue:
+    streams = {name: stream for name, stream in catalogue.streams.items() if rights.sees(stream_target(name))}
+    queries = {name: query for name, query in catalogue.queries.items() if rights.sees(query_target(name))}
+    return replace(catalogue, streams=streams, queries=queries)
 
 
 def _pairing(query: Query, most: int | None) -> str:
@@ -143,7 +154,7 @@ def _records(change: Change) -> list[ChangeRecord]:
             return [ChangeRecord(set_namespace=quotas)]
         case NamespaceDropped(name=name):
             return [ChangeRecord(drop_namespace=ChangeRecord.Namespace(name=name))]
-        case Explained() | GrantsShown():
+        case Explained() | GrantsShown() | Told():
             return []
 
 
@@ -171,6 +182,8 @@ def _summary(change: Change) -> str:
             return f"dropped query {query.name}"
         case Explained(query=query):
             return f"explained {query.name}" if query.name else "explained"
+        case Told(summary=summary):
+            return summary
         case PrivilegesGranted(grants=grants, revoked=revoked):
             return f"{'revoked' if revoked else 'granted'} {_counted(len(grants), 'privilege')}"
         case RoleGranted(role=role, members=members, revoked=revoked):

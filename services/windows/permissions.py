@@ -38,7 +38,7 @@ def needed_for(statement: ast.Statement) -> frozenset[TokenScope]:
             return frozenset({TokenScope.PUBLISH, TokenScope.DEFINE})
         case ast.Explain():
             return frozenset({TokenScope.READ, TokenScope.DEFINE})
-        case ast.ShowGrants():
+        case ast.ShowGrants() | ast.ShowListing() | ast.Describe():
             return frozenset({TokenScope.READ, TokenScope.DEFINE, TokenScope.PUBLISH})
         case ast.CreateRole() | ast.DropRole() | ast.GrantRole() | ast.SetNamespace() | ast.DropNamespace():
             return frozenset({TokenScope.ADMIN})
@@ -62,7 +62,7 @@ def verb(statement: ast.Statement) -> str:
 
 def is_question(statement: ast.Statement) -> bool:
     """Does it change nothing?"""
-    return isinstance(statement, ast.Explain | ast.ShowGrants)
+    return isinstance(statement, ast.Explain | ast.ShowGrants | ast.ShowListing | ast.Describe)
 
 
 def check_privileges(
@@ -84,16 +84,18 @@ def check_privileges(
             rights.check(stream_target(statement.name.text), streams, Privilege.DEFINE)
         case ast.SealStream() | ast.SealTable():
             rights.check(stream_target(statement.name.text), streams, Privilege.PUBLISH, Privilege.DEFINE)
-        case ast.DropStream() | ast.DropTable():
+        case ast.DropStream(name=name) | ast.DropTable(name=name) if not statement.if_exists or name.text in streams:
             rights.check(stream_target(statement.name.text), streams, Privilege.DROP)
-        case ast.CreateQuery():
-            _check_namespace(statement.name.text, rights)
+        case ast.CreateQuery(name=name):
+            _check_namespace(name.text, rights)
+            if statement.replaces and name.text in queries:
+                rights.check(query_target(name.text), queries, Privilege.DROP)
             _check_sources(statement.select, rights, streams)
         case ast.SelectStatement():
             _check_sources(statement, rights, streams)
         case ast.RestartQuery():
             rights.check(query_target(statement.name.text), queries, Privilege.DEFINE, Privilege.DROP)
-        case ast.DropQuery():
+        case ast.DropQuery(name=name) if not statement.if_exists or name.text in queries:
             rights.check(query_target(statement.name.text), queries, Privilege.DROP)
         case ast.Explain(target=ast.SelectStatement() as select):
             _check_sources(select, rights, streams)

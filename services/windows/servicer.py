@@ -38,10 +38,10 @@ class RegistryServicer(registry_pb2_grpc.RegistryServicer):
     def CreateStream(
         self, request: pb.CreateStreamRequest, context: grpc.aio.ServicerContext
     ) -> pb.CreateStreamResponse:
-        _must_be(request.statement, ast.CreateStream, "a CREATE STREAM statement")
+        statement = _must_be(request.statement, ast.CreateStream, "a CREATE STREAM statement")
         drafted, version = self._registry.execute(request.statement, CALLER.get())
-        assert drafted[0].stream is not None
-        return pb.CreateStreamResponse(stream=stream_to_proto(drafted[0].stream), version=version)
+        stream = drafted[0].stream or self._registry.catalogue.streams[statement.name.text]
+        return pb.CreateStreamResponse(stream=stream_to_proto(stream), version=version)
 
     def DropStream(self, request: pb.DropStreamRequest, context: grpc.aio.ServicerContext) -> pb.DropStreamResponse:
         _, version = self._registry.execute(f"DROP STREAM {quoted(request.name)}", CALLER.get())

@@ -40,7 +40,11 @@ class Query:
 
 def read_query(name: str, statement: ast.SelectStatement, streams: Mapping[str, Stream]) -> Query:
     """Without EMIT, a SELECT of groups shows its answers, all else what changes. Without windows rows just come."""
-    relation = read_relation(statement.relation, statement.source, streams)
+    relation: Select | SetOperation
+    if isinstance(statement.relation, ast.Select):
+        relation = Select(statement.relation, statement.source, streams, statement.ordering)
+    else:
+        relation = read_relation(statement.relation, statement.source, streams)
     emit = "RSTREAM" if relation.is_grouped else "CHANGES"
     if statement.emit is not None:
         emit = statement.emit.text

@@ -22,7 +22,7 @@ from tests.oracle.aggregates import EDGES, ITEMS, Aggregate, Member, aggregate, 
 from tests.oracle.expressions import Column, Reader, Typed, common_type, widened
 from tests.oracle.rows import OracleRow
 from tests.oracle.streams import Stream
-from tests.oracle.values import Value, canonical_row, rank, ranks
+from tests.oracle.values import Value, canonical, canonical_row, rank, ranks
 from tests.oracle.windows import (
     Moment,
     Rows,
@@ -139,7 +139,9 @@ class Select:
     What stands outside aggregates is the same for all rows of a group, so the first one tells.
     """
 
-    def __init__(self, node: ast.Select, source: Source, streams: Mapping[str, Stream]) -> None:
+    def __init__(
+        self, node: ast.Select, source: Source, streams: Mapping[str, Stream], ordering: ast.Ordering | None = None
+    ) -> None:
         self.inputs = [_input(clause, streams) for clause in node.sources]
         self._levels = self.inputs[0].window.levels
         self._is_weighted = self._levels is not None and self._levels.weights is not None
@@ -153,6 +155,9 @@ class Select:
         self._outputs = [output for item in node.items for output in self._read_item(item, source)]
         having = Reader(self._columns, aliases, self._aggregate)
         self._having = None if node.having is None else having.read(node.having)
+        terms = () if ordering is None else ordering.terms
+        self._order = [(having.read(_listed(term.expression, aliases)), term.descending) for term in terms]
+        self._limit = None if ordering is None or ordering.limit is None else int(ordering.limit.text)
         self.is_grouped = bool(self._keys or self._aggregates)
         self.columns = [(name, output.type) for name, output in self._outputs]
 
@@ -199,7 +204,7 @@ class Select:
             found = [_plain(self._shown(member.values)) for member in members]
         if self._distinct:
             found = [_plain(values) for values in dict.fromkeys(row.values for row in found)]
-        return sorted(found, key=lambda row: row.place)
+        return sorted(found, key=lambda row: row.place)[: self._limit]
 
     def _shown(self, row: Sequence[Value]) -> tuple[Value, ...]:
         return canonical_row(output.of(row) for _, output in self._outputs)
@@ -242,7 +247,8 @@ class Select:
                 row = (*first, *told)
                 if self._having is None or self._having.of(row) is True:
                     values = self._shown(row)
-                    yield Answer((*ranks(key), *place, *ranks(values)), values)
+                    by = [_standing(rank(canonical(term.of(row))), down) for term, down in self._order]
+                    yield Answer((*by, *ranks(key), *place, *ranks(values)), values)
 
     def _told(self, group: Sequence[Member], view: View) -> list[tuple[tuple[Value, ...], tuple[Any, ...]]]:
         """What the aggregates say of a group, once or for each item, and its place inside the group."""
@@ -255,6 +261,26 @@ class Select:
         else:
             found = items(asked, group, steps_of(window.levels, view.level))
         return [((item, count), (-count, rank(item))) for item, count in found]
+
+
+@dataclass(frozen=True)
+class _Descending:
+    """A rank that stands the other way round."""
+
+    rank: tuple[Any, ...]
+
+    def __lt__(self, other: _Descending) -> bool:
+        return other.rank < self.rank
+
+
+def _listed(node: ast.Expression, aliases: Mapping[str, ast.Expression]) -> ast.Expression:
+    """In ORDER BY a name of the list goes before a column."""
+    is_name = isinstance(node, ast.ColumnRef) and node.qualifier is None
+    return aliases.get(node.name.text, node) if is_name else node  # type: ignore[union-attr]
+
+
+def _standing(rank_: tuple[Any, ...], descending: bool) -> Any:
+    return _Descending(rank_) if descending else rank_
 
 
 def _input(clause: ast.SourceClause, streams: Mapping[str, Stream]) -> Input:

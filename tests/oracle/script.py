@@ -31,6 +31,23 @@ class Script:
     queries: dict[str, Query] = field(default_factory=dict)
 
     def take(self, statement: ast.Statement) -> None:
+        if not self._passes_over(statement):
+            self._take(statement)
+
+    def _passes_over(self, statement: ast.Statement) -> bool:
+        """Is there nothing to do by IF EXISTS or IF NOT EXISTS?"""
+        match statement:
+            case ast.CreateStream(name=name, if_not_exists=True) | ast.CreateTable(name=name, if_not_exists=True):
+                return name.text in self.streams
+            case ast.DropStream(name=name, if_exists=True) | ast.DropTable(name=name, if_exists=True):
+                return name.text not in self.streams
+            case ast.CreateQuery(name=name, if_not_exists=True):
+                return name.text in self.queries
+            case ast.DropQuery(name=name, if_exists=True):
+                return name.text not in self.queries
+        return False
+
+    def _take(self, statement: ast.Statement) -> None:
         match statement:
             case ast.CreateStream() | ast.CreateTable():
                 self.streams[statement.name.text] = declared(statement)
@@ -40,6 +57,8 @@ class Script:
                 gone = self.streams.pop(name.text)
                 self.queries = {name: query for name, query in self.queries.items() if gone not in query.streams}
             case ast.CreateQuery(name=name):
+                if statement.replaces:
+                    self.queries.pop(name.text, None)
                 self._create(name.text, statement.select)
             case ast.SelectStatement():
                 numbers = range(1, len(self.queries) + 2)

@@ -49,11 +49,20 @@ class Select:
     aggregates: tuple[Aggregate, ...] = ()
     having: Expr | None = None
     distinct: bool = False
+    order: tuple[tuple[Expr, bool], ...] = ()
+    """Of ORDER BY, over the group row: by what the rows of a report stand, and whether from the greatest down."""
+    limit: int | None = None
+    """Of LIMIT: how many of them a report has at the most."""
 
     @property
     def is_grouped(self) -> bool:
         """Does it report groups (one global group without keys) rather than rows?"""
         return bool(self.keys or self.aggregates)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Does it have ORDER BY or LIMIT, so that its rows depend on each other?"""
+        return bool(self.order) or self.limit is not None
 
 
 @dataclass(frozen=True)

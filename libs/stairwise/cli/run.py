@@ -89,7 +89,7 @@ def run(
     """
     if engine == "spark" and late:
         raise click.UsageError("--late is for --engine local: with Spark, late rows are in the topic late.STREAM")
-    from stairwise.cql.script import Catalogue, Explained
+    from stairwise.cql.script import Catalogue, Explained, Told
     from stairwise.local.rejects import Rejects
 
     catalogue = Catalogue()
@@ -99,8 +99,11 @@ def run(
         _explain(change.query, catalogue.queries, beside_results=bool(data))
         if change.analyze:
             click.echo("measured: not by run; ask a running system: stairwise explain NAME --analyze", err=bool(data))
+    told = [change for change in changes if isinstance(change, Told) and change.text]
+    for said in told:
+        click.echo(said.text, err=bool(data))
     queries = list(catalogue.queries.values())
-    if not data and (explained or not queries):
+    if not data and (explained or told or not queries):
         return
     _refuse_overwriting([script, *(file for files in data.values() for file in files)], [output, late, dlq])
     with ExitStack() as stack:

@@ -366,12 +366,34 @@ NOWHERE = Source("", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTerm:
+    expression: Expression
+    direction: Name | None
+    """ASC or DESC, if it was written; any other word is a mistake."""
+
+    @property
+    def descending(self) -> bool:
+        return self.direction is not None and self.direction.text.upper() == "DESC"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """ORDER BY and LIMIT, of which one may be left out."""
+
+    terms: tuple[OrderTerm, ...]
+    limit: Number | None
+    span: Span
+    """Of the words ORDER BY, or of LIMIT."""
+
+
+@dataclass(frozen=True, slots=True)
 class SelectStatement:
     relation: Relation
     emit: Name | None
     """RSTREAM, ISTREAM, DSTREAM or CHANGES, if it was written."""
     using: Span | None = None
     """Of USING LOOKUPS, if it was written."""
+    ordering: Ordering | None = None
     source: Source = NOWHERE
     start: int = 0
     """Where the SELECT begins inside its statement (after CREATE QUERY ... AS or EXPLAIN)."""
@@ -393,6 +415,7 @@ class CreateStream:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     options: tuple[Option, ...]
+    if_not_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -408,6 +431,7 @@ class AlterStream:
 @dataclass(frozen=True, slots=True)
 class DropStream:
     name: Name
+    if_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -428,12 +452,14 @@ class CreateTable:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     options: tuple[Option, ...]
+    if_not_exists: bool = False
     source: Source = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
     name: Name
+    if_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -441,6 +467,9 @@ class DropTable:
 class CreateQuery:
     name: Name
     select: SelectStatement
+    if_not_exists: bool = False
+    replaces: bool = False
+    """Was it written with OR REPLACE?"""
     source: Source = NOWHERE
 
 
@@ -455,6 +484,7 @@ class RestartQuery:
 @dataclass(frozen=True, slots=True)
 class DropQuery:
     name: Name
+    if_exists: bool = False
     source: Source = NOWHERE
 
 
@@ -464,6 +494,20 @@ class Explain:
 
     target: Name | SelectStatement
     analyze: bool = False
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class ShowListing:
+    """SHOW STREAMS, TABLES or QUERIES."""
+
+    what: Name
+    source: Source = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: Name
     source: Source = NOWHERE
 
 
@@ -548,6 +592,8 @@ Statement = (
     | RestartQuery
     | DropQuery
     | Explain
+    | ShowListing
+    | Describe
     | SelectStatement
     | AuthorityStatement
 )

@@ -309,38 +309,59 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def using(self, using: Token, lookups: Token) -> Span:
         return _span(using).to(_span(lookups))
 
+    def order_term(self, expression: ast.Expression, direction: ast.Name | None) -> ast.OrderTerm:
+        return ast.OrderTerm(expression, direction)
+
+    def order_by(self, order: Token, *terms: ast.OrderTerm) -> ast.Ordering:
+        return ast.Ordering(terms, None, _span(order))
+
+    def limit(self, limit: Token, count: ast.Number) -> ast.Ordering:
+        return ast.Ordering((), count, _span(limit))
+
     def select_statement(
-        self, relation: ast.Relation, emit: ast.Name | None, using: Span | None = None
+        self,
+        relation: ast.Relation,
+        order: ast.Ordering | None,
+        limit: ast.Ordering | None,
+        emit: ast.Name | None,
+        using: Span | None = None,
     ) -> ast.SelectStatement:
-        return ast.SelectStatement(relation, emit, using)
+        ordering = limit if order is None else order if limit is None else replace(order, limit=limit.limit)
+        return ast.SelectStatement(relation, emit, using, ordering)
 
     def column_definition(
         self, name: ast.Name, type_: ast.Name, not_: Token | None, null: Token | None
     ) -> ast.ColumnDefinition:
         return ast.ColumnDefinition(name, type_, not_null=not_ is not None)
 
-    def create_stream(self, name: ast.Name, *parts: ast.ColumnDefinition | ast.Option) -> ast.CreateStream:
+    def create_stream(
+        self, unless: Token | None, name: ast.Name, *parts: ast.ColumnDefinition | ast.Option
+    ) -> ast.CreateStream:
         return ast.CreateStream(
             name,
             columns=tuple(p for p in parts if isinstance(p, ast.ColumnDefinition)),
             options=tuple(p for p in parts if isinstance(p, ast.Option)),
+            if_not_exists=unless is not None,
         )
 
-    def create_table(self, name: ast.Name, *parts: ast.ColumnDefinition | ast.Option) -> ast.CreateTable:
+    def create_table(
+        self, unless: Token | None, name: ast.Name, *parts: ast.ColumnDefinition | ast.Option
+    ) -> ast.CreateTable:
         return ast.CreateTable(
             name,
             columns=tuple(p for p in parts if isinstance(p, ast.ColumnDefinition)),
             options=tuple(p for p in parts if isinstance(p, ast.Option)),
+            if_not_exists=unless is not None,
         )
 
     def alter_stream(self, name: ast.Name, *options: ast.Option) -> ast.AlterStream:
         return ast.AlterStream(name, options)
 
-    def drop_table(self, name: ast.Name) -> ast.DropTable:
-        return ast.DropTable(name)
+    def drop_table(self, if_exists: Token | None, name: ast.Name) -> ast.DropTable:
+        return ast.DropTable(name, if_exists is not None)
 
-    def drop_stream(self, name: ast.Name) -> ast.DropStream:
-        return ast.DropStream(name)
+    def drop_stream(self, if_exists: Token | None, name: ast.Name) -> ast.DropStream:
+        return ast.DropStream(name, if_exists is not None)
 
     def seal_stream(self, name: ast.Name) -> ast.SealStream:
         return ast.SealStream(name)
@@ -348,14 +369,17 @@ class SyntaxBuilder(Transformer[Token, Any]):
     def seal_table(self, name: ast.Name) -> ast.SealTable:
         return ast.SealTable(name)
 
-    def create_query(self, name: ast.Name, as_: Token, select: ast.SelectStatement) -> ast.CreateQuery:
-        return ast.CreateQuery(name, replace(select, start=_span(as_).end))
+    def create_query(
+        self, replaces: Token | None, unless: Token | None, name: ast.Name, as_: Token, select: ast.SelectStatement
+    ) -> ast.CreateQuery:
+        select = replace(select, start=_span(as_).end)
+        return ast.CreateQuery(name, select, if_not_exists=unless is not None, replaces=replaces is not None)
 
     def restart_query(self, name: ast.Name) -> ast.RestartQuery:
         return ast.RestartQuery(name)
 
-    def drop_query(self, name: ast.Name) -> ast.DropQuery:
-        return ast.DropQuery(name)
+    def drop_query(self, if_exists: Token | None, name: ast.Name) -> ast.DropQuery:
+        return ast.DropQuery(name, if_exists is not None)
 
     def explain(self, explain: Token, target: ast.Name | ast.SelectStatement) -> ast.Explain:
         if isinstance(target, ast.SelectStatement):
@@ -364,6 +388,15 @@ class SyntaxBuilder(Transformer[Token, Any]):
 
     def explain_analyze(self, explain: Token, analyze: Token, target: ast.Name | None) -> ast.Explain:
         return ast.Explain(self.name(analyze)) if target is None else ast.Explain(target, analyze=True)
+
+    def listing(self, word: Token) -> ast.Name:
+        return ast.Name(word.upper(), _span(word))
+
+    def show_listing(self, what: ast.Name) -> ast.ShowListing:
+        return ast.ShowListing(what)
+
+    def describe(self, name: ast.Name) -> ast.Describe:
+        return ast.Describe(name)
 
     # ── authority ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -25,6 +25,10 @@ _OTHER_NAMES_OF_TYPES = {
     "DATETIME": "TIMESTAMP",
     "DATE": "TIMESTAMP",
     "TIME": "TIMESTAMP",
+    **dict.fromkeys(("INT2", "INT4", "INT8", "INT64", "TINYINT", "UBIGINT", "NUMBER", "SERIAL"), "BIGINT"),
+    **dict.fromkeys(("FLOAT4", "FLOAT8", "FLOAT64", "MONEY"), "DOUBLE"),
+    **dict.fromkeys(("BYTES", "BINARY", "VARBINARY", "UUID", "JSON", "JSONB", "NVARCHAR", "BPCHAR"), "STRING"),
+    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_LTZ", "DATETIME2"), "TIMESTAMP"),
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Set
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from stairwise.cql.other_dialects import dialect_hint, forgotten_semicolon
 from stairwise.cql.source import Source, Span
 from stairwise.errors import StatementError
 
@@ -32,6 +33,11 @@ _WORDS = {
     "STAR": "'*'",
     "MINUS": "'-'",
     "PLUS": "'+'",
+    "COLONS": "'::'",
+    "ORDER_BY": "ORDER BY",
+    "IF_EXISTS": "IF EXISTS",
+    "IF_NOT_EXISTS": "IF NOT EXISTS",
+    "OR_REPLACE": "OR REPLACE",
     "$END": "the end of the statement",
 }
 
@@ -72,6 +78,7 @@ _GROUPS: tuple[tuple[Set[str], Set[str], str], ...] = (
             "SLASH",
             "PERCENT",
             "CONCAT",
+            "COLONS",
             "COMPARISON",
             "AND",
             "OR",
@@ -85,26 +92,7 @@ _GROUPS: tuple[tuple[Set[str], Set[str], str], ...] = (
     ),
 )
 
-_SHOWN = 9
-
-_FOREIGN = {
-    "ORDER": "there is no ORDER BY: the order of the rows inside a report is fixed",
-    "LIMIT": "there is no LIMIT: TOP(x, k) gives the k most frequent items",
-    "LEFT": "joins are inner: write JOIN ... ON ...",
-    "RIGHT": "joins are inner: write JOIN ... ON ...",
-    "FULL": "joins are inner: write JOIN ... ON ...",
-    "CROSS": "write the streams with a comma between them: FROM a [...], b [...]",
-    "USING": "write JOIN ... ON a.x = b.x; USING LOOKUPS stands behind EMIT CHANGES",
-    "INTERSECT": "there is no INTERSECT: a join on all columns says the same of sets",
-    "MINUS": "write EXCEPT",
-    "OVER": "the window stands in FROM, in brackets after the stream: FROM trades [RANGE 60 SECONDS]",
-    "WITH": "there are no common table expressions: write the SELECT in place",
-    "INSERT": "rows come in by `stairwise publish`, results go out by `stairwise subscribe`",
-    "INTERVAL": "write the duration alone: 10 SECONDS",
-    "ASC": "there is no ORDER BY: the order of the rows inside a report is fixed",
-    "DESC": "there is no ORDER BY: the order of the rows inside a report is fixed",
-    "VIEW": "write CREATE QUERY name AS SELECT ...",
-}
+_SHOWN = 11
 
 
 def syntax_error(lark: Lark, source: Source) -> StatementError:
@@ -133,7 +121,7 @@ def syntax_error(lark: Lark, source: Source) -> StatementError:
             span,
             f"{source.slice(span)!r} does not fit here",
             expected=expected,
-            hint=_sign_hint(source, span),
+            hint=_sign_hint(source, span) or dialect_hint(source.text, span),
         )
     end = len(source.text)
     span = Span(end, end)
@@ -165,11 +153,9 @@ def _hint(source: Source, span: Span, accepted: Collection[str]) -> str:
     """A likely mistake: a word of another dialect, a reserved or misspelt word, here or just before."""
     found = source.slice(span)
     before = _word_before(source.text, span.start)
-    for word in (found, before):
-        if word.upper() in _FOREIGN:
-            return _FOREIGN[word.upper()]
-    if before.upper() == "UNION":
-        return "UNION removes duplicates in SQL; only UNION ALL is there"
+    known = forgotten_semicolon(source.text, span) or dialect_hint(source.text, span)
+    if known:
+        return known
     if found == "[":
         return "a window stands right after its stream, before the alias: trades [RANGE 60 SECONDS] t"
     if "NAME" in accepted and source.text[: span.start].rstrip().endswith(","):

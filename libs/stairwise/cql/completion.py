@@ -87,6 +87,8 @@ def _names(tokens: Sequence[Token], known: Known) -> list[str]:
     first, last = (words[0], words[-1]) if words else ("", "")
     clause = next((word for word in reversed(words) if word in _CLAUSES), "")
     is_named = last in ("STREAM", "TABLE") and first != "CREATE"
+    if last == "DESCRIBE":
+        return [_written(name) for name in (*known.streams, *known.queries)]
     if is_named or last in ("FROM", "JOIN") or (last == "," and clause == "FROM"):
         return [_written(name) for name in known.streams]
     if last == "EXPLAIN" or (last == "QUERY" and first in ("DROP", "RESTART")):

@@ -15,6 +15,7 @@ from stairwise.cql.column_types import column_type
 from stairwise.cql.comparison import are_mixed, compare_exactly, decided, same_number
 from stairwise.cql.literals import bigint, double, typed_timestamp
 from stairwise.cql.names import NameScope
+from stairwise.cql.other_dialects import FUNCTIONS
 from stairwise.cql.source import Source, Span
 from stairwise.errors import nearest
 from stairwise.expressions.casts import cast_op
@@ -291,11 +292,8 @@ class ExpressionResolver:
             return self._aggregate(node)
         function = SCALARS.get(name)
         if function is None:
-            known = {**AGGREGATES_ELSEWHERE, **ELSEWHERE}.get(name)
             raise self._source.error(
-                node.name.span,
-                f"there is no function {node.name.text!r}",
-                hint=f"write {_example(known)}" if known else nearest(name, [*SCALARS, *AGGREGATES], "function"),
+                node.name.span, f"there is no function {node.name.text!r}", hint=_function_hint(name)
             )
         if node.distinct or node.star:
             raise self._source.error(node.span, f"{name} takes values, neither DISTINCT nor *")
@@ -383,7 +381,7 @@ class ExpressionResolver:
             raise self._source.error(
                 node.function.span,
                 f"{node.function.text} takes no AS",
-                hint="an alias stands behind the bracket",
+                hint=FUNCTIONS.get(node.function.text.upper(), "an alias stands behind the bracket"),
             )
         operand = self.typed(node.operand)
         target = column_type(self._source, node.type, "a value")
@@ -403,8 +401,12 @@ def _is_edge(node: ast.ColumnRef) -> bool:
     return node.qualifier is None and not node.name.quoted and node.name.text.upper() in EDGES
 
 
-def _example(name: str) -> str:
-    return SCALARS[name].example if name in SCALARS else AGGREGATES[name].example
+def _function_hint(name: str) -> str:
+    """What a function that is not there is called here, or is near to."""
+    known = {**AGGREGATES_ELSEWHERE, **ELSEWHERE}.get(name)
+    if known is not None:
+        return f"write {SCALARS[known].example if known in SCALARS else AGGREGATES[known].example}"
+    return FUNCTIONS.get(name) or nearest(name, [*SCALARS, *AGGREGATES], "function")
 
 
 def _arguments(function: Scalar) -> str:

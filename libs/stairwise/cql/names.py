@@ -8,6 +8,7 @@ from functools import cached_property
 
 from stairwise.algebra.query import Input
 from stairwise.cql import ast
+from stairwise.cql.other_dialects import COLUMNS
 from stairwise.cql.source import Source
 from stairwise.errors import nearest
 from stairwise.expressions.tree import Field
@@ -62,8 +63,11 @@ class NameScope:
             raise source.error(column.span, f"{column.name.text!r} could mean several columns", hint=f"write {choices}")
         where = f"stream {qualifier.stream.name!r} has" if qualifier else "there is"
         known = [field.name for _, field in self.fields(qualifier)]
+        hint = nearest(column.name.text, dict.fromkeys(known), "column")
+        if column.name.quoted:
+            hint += "; strings stand in 'single' quotes"
         raise source.error(
             column.name.span,
             f"{where} no column {column.name.text!r}",
-            hint=nearest(column.name.text, dict.fromkeys(known), "column"),
+            hint=COLUMNS.get(column.name.text.upper(), hint),
         )

@@ -229,7 +229,17 @@ def _retained(source: Source, option: ast.Option | None, partitions: int) -> tup
 
 def resolve_query(name: str, select: ast.SelectStatement, streams: Mapping[str, Stream]) -> Query:
     """The query that a SELECT states, over the streams that there are."""
-    relation = _relation(select.source, select.relation, streams, MAX_SET_OPERATIONS)
+    relation: Relation
+    if isinstance(select.relation, ast.Select):
+        relation = resolve_select(select.source, select.relation, streams, select.ordering)
+    elif select.ordering is not None:
+        raise select.source.error(
+            select.ordering.span,
+            f"ORDER BY and LIMIT are of a single SELECT, not of {select.relation.op}",
+            hint="leave them out: the order of the rows inside a report is fixed",
+        )
+    else:
+        relation = _relation(select.source, select.relation, streams, MAX_SET_OPERATIONS)
     emit = _emit(select, relation)
     if select.using is not None:
         _check_filter(select, select.using, relation, emit)
@@ -250,7 +260,7 @@ def _check_filter(select: ast.SelectStatement, using: Span, relation: Relation, 
 
 
 def _is_filter(relation: Relation) -> bool:
-    if not isinstance(relation, Select) or len(relation.inputs) > 1 or relation.distinct:
+    if not isinstance(relation, Select) or len(relation.inputs) > 1 or relation.distinct or relation.is_ordered:
         return False
     if any(aggregate.function in ITEM_FUNCTIONS for aggregate in relation.aggregates):
         return False

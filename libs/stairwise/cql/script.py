@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from stairwise.algebra.query import Query
 from stairwise.cql import ast
 from stairwise.cql.grants import Grant, Namespace, check_principal, namespace_of, resolve_grants, resolve_namespace
+from stairwise.cql.listing import described_query, described_stream, listed
 from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import check_name, resolve_alteration, resolve_query, resolve_stream, resolve_table
 from stairwise.errors import AlreadyExistsError, ConflictError, LimitError, NotFoundError
@@ -83,6 +84,14 @@ class Explained:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What SHOW or DESCRIBE was asked for, or that a statement found nothing to do."""
+
+    summary: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class PrivilegesGranted:
     """Or revoked. A script over files has no principals: there it means nothing."""
 
@@ -146,6 +155,7 @@ Change = (
     | GrantsShown
     | NamespaceSet
     | NamespaceDropped
+    | Told
 )
 
 
@@ -197,6 +207,9 @@ class Catalogue:
         return Catalogue(streams, queries, sealed, incarnations, self.failed, self.free_from, namespaces)
 
     def _apply(self, statement: ast.Statement) -> Iterator[Change]:
+        if (nothing := self._nothing_to_do(statement)) is not None:
+            yield nothing
+            return
         match statement:
             case ast.CreateStream():
                 yield self._create_stream(statement)
@@ -214,6 +227,8 @@ class Catalogue:
                 yield from self._drop_table(statement.name.text)
             case ast.CreateQuery():
                 check_name(statement.source, statement.name, "query")
+                if statement.replaces and statement.name.text in self.queries:
+                    yield self._drop_query(self._query(statement.name.text))
                 yield self._create_query(statement.name.text, statement.select)
             case ast.SelectStatement():
                 yield self._create_query(self._free_name(), statement)
@@ -245,6 +260,35 @@ class Catalogue:
                 yield self._set_namespace(statement)
             case ast.DropNamespace():
                 yield self._drop_namespace(statement.name.text)
+            case ast.ShowListing():
+                what = statement.what.text
+                yield Told(f"listed {what.lower()}", listed(what, self.streams, self.queries, self.sealed))
+            case ast.Describe():
+                yield Told(f"described {statement.name.text}", self._described(statement.name.text))
+
+    def _nothing_to_do(self, statement: ast.Statement) -> Told | None:
+        """What IF NOT EXISTS and IF EXISTS pass over."""
+        match statement:
+            case ast.CreateStream() | ast.CreateTable() if statement.if_not_exists:
+                there = self.streams.get(statement.name.text)
+                if there is not None and there.is_table == isinstance(statement, ast.CreateTable):
+                    return Told(f"{there.kind} {there.name} exists already")
+            case ast.CreateQuery(name=name) if statement.if_not_exists and name.text in self.queries:
+                return Told(f"query {name.text} exists already")
+            case ast.DropQuery(name=name) if statement.if_exists and name.text not in self.queries:
+                return Told(f"there is no query {name.text}")
+            case ast.DropStream(name=name) | ast.DropTable(name=name) if statement.if_exists:
+                kind = "table" if isinstance(statement, ast.DropTable) else "stream"
+                if name.text not in self.streams or self.streams[name.text].kind != kind:
+                    return Told(f"there is no {kind} {name.text}")
+        return None
+
+    def _described(self, name: str) -> str:
+        if name in self.streams:
+            return described_stream(self.streams[name], sealed=name in self.sealed)
+        if name in self.queries:
+            return described_query(self.queries[name])
+        raise NotFoundError("stream, table or query", name, [*self.streams, *self.queries])
 
     def _create_stream(self, statement: ast.CreateStream) -> StreamCreated:
         """A new stream; also under the name of a sealed one, which reopens it as its next incarnation."""

@@ -11,6 +11,7 @@ from stairwise.algebra.query import Input, Select
 from stairwise.cql import ast
 from stairwise.cql.aggregation import AggregateCalls, GroupRow, UngroupedColumnError, refuse_aggregates
 from stairwise.cql.expressions import ExpressionResolver, RepetitionBudget
+from stairwise.cql.literals import count
 from stairwise.cql.names import NameScope
 from stairwise.cql.source import Source, Span
 from stairwise.cql.window_clauses import resolve_window, window_edges
@@ -23,6 +24,7 @@ from stairwise.windows.spec import LandmarkWindow, MultiWindow, RelationWindow, 
 MAX_INPUTS = 8
 MAX_KEYS = 32
 MAX_OUTPUTS = 1_000
+MAX_LIMIT = 1_000_000
 
 LEVEL = "level"
 """The column that a multi-granular window adds in front."""
@@ -37,13 +39,18 @@ RESERVED_OUTPUTS = {
 _OUTER = {"left", "right", "full", "outer", "cross", "natural"}
 
 
-def resolve_select(source: Source, select: ast.Select, streams: Mapping[str, Stream]) -> Select:
-    return _SelectResolver(source, select, streams).resolve()
+def resolve_select(
+    source: Source, select: ast.Select, streams: Mapping[str, Stream], ordering: ast.Ordering | None = None
+) -> Select:
+    return _SelectResolver(source, select, streams, ordering).resolve()
 
 
 class _SelectResolver:
-    def __init__(self, source: Source, select: ast.Select, streams: Mapping[str, Stream]) -> None:
+    def __init__(
+        self, source: Source, select: ast.Select, streams: Mapping[str, Stream], ordering: ast.Ordering | None
+    ) -> None:
         self._source = source
+        self._ordering = ordering
         self._select = select
         self._budget = RepetitionBudget()
         self._inputs = _inputs(source, select, streams)
@@ -62,15 +69,18 @@ class _SelectResolver:
         keys = self._keys()
         group_row = GroupRow(keys)
         item_call = self._item_call()
+        order: tuple[tuple[Expr, bool], ...] = ()
         if item_call is not None:
             outputs, aggregates, having = self._items(item_call, group_row)
         else:
             given = list(self._given_outputs())
             having_over_rows = self._having()
+            order_over_rows = self._order()
             aggregates = tuple(self._calls.found)
             if keys or aggregates:
                 outputs = [(name, self._grouped(group_row, expr, node), span) for name, expr, node, span in given]
                 having = self._grouped_having(group_row, having_over_rows)
+                order = tuple((self._grouped(group_row, expr, node), down) for expr, node, down in order_over_rows)
             else:
                 self._refuse_having()
                 outputs = [(name, expr, span) for name, expr, _, span in given]
@@ -83,7 +93,10 @@ class _SelectResolver:
             aggregates=aggregates,
             having=having,
             distinct=self._select.distinct,
+            order=order,
+            limit=self._limit(),
         )
+        self._check_ordering(select)
         self._check(select)
         return select
 
@@ -129,6 +142,46 @@ class _SelectResolver:
             return None
         resolver = ExpressionResolver(self._source, self._scope, self._budget, self._calls, self._aliases)
         return resolver.condition(self._select.having, "HAVING")
+
+    def _order(self) -> list[tuple[Expr, ast.Expression, bool]]:
+        """The terms of ORDER BY over the input row (with place-holders), what was written, whether from the top."""
+        if self._ordering is None:
+            return []
+        resolver = ExpressionResolver(self._source, self._scope, self._budget, self._calls, self._aliases)
+        for term in self._ordering.terms:
+            word = term.direction
+            if word is not None and (word.quoted or word.text.upper() not in ("ASC", "DESC")):
+                raise self._source.error(word.span, f"{word.text!r} does not fit here", expected="ASC or DESC")
+        nodes = [(self._listed(term.expression), term.descending) for term in self._ordering.terms]
+        terms = [(resolver.resolve(node), node, descending) for node, descending in nodes]
+        for expr, node, _ in terms:
+            if isinstance(expr, Const):
+                raise self._source.error(
+                    node.span, "ORDER BY a constant orders nothing", hint="name a column of the list"
+                )
+        return terms
+
+    def _listed(self, node: ast.Expression) -> ast.Expression:
+        """What a name alone stands for in ORDER BY: as in SQL, that of the list goes before a column."""
+        if isinstance(node, ast.ColumnRef) and node.qualifier is None:
+            return self._aliases.get(node.name.text, node)
+        return node
+
+    def _limit(self) -> int | None:
+        if self._ordering is None or self._ordering.limit is None:
+            return None
+        return count(self._source, self._ordering.limit, "LIMIT", MAX_LIMIT)
+
+    def _check_ordering(self, select: Select) -> None:
+        """Rows that come and go would have to be counted again and again: groups are there as a whole."""
+        is_item = any(aggregate.function in ITEM_FUNCTIONS for aggregate in select.aggregates)
+        if self._ordering is not None and (not select.is_grouped or select.distinct or is_item):
+            raise self._source.error(
+                self._ordering.span,
+                "ORDER BY and LIMIT choose among the groups of a report, and this SELECT shows other rows",
+                expected="SELECT k, SUM(x) AS total FROM s [...] GROUP BY k ORDER BY total DESC LIMIT 10",
+                hint="the order of other rows inside a report is fixed; [ROWS n] holds the last n rows",
+            )
 
     def _grouped_having(self, group_row: GroupRow, having: Expr | None) -> Expr | None:
         if having is None or self._select.having is None:

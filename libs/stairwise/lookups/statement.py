@@ -235,6 +235,10 @@ def read_lookup(text: str, streams: Mapping[str, Stream]) -> Lookup:
     select = resolve_query("lookup", statement, streams).relation
     if not isinstance(select, Select):  # ``checked`` has pointed at UNION and EXCEPT
         raise StairwiseError("a lookup is a single SELECT")
+    if any(aggregate.function in ("WINDOW_START", "WINDOW_END") for aggregate in select.aggregates):
+        raise StairwiseError(
+            "a lookup has no WINDOW_START and WINDOW_END", hint="its window ends at the time it answers for"
+        )
     window = select.inputs[0].window
     if not isinstance(window, TimeWindow | LandmarkWindow | RowsWindow | PartitionedWindow):
         raise StairwiseError(

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from stairwise.algebra.query import Query, Select, selects
+from stairwise.algebra.spelling import spell_expr
 from stairwise.join.explain import explain_join
 from stairwise.operators.signature import FlowSignature, JoinSignature, Signature
 from stairwise.plan.distribution import shard_key
@@ -36,7 +37,14 @@ def explain(query: Query, registered: Mapping[str, Query]) -> str:
     physical = physical_plan(query)
     moves = isinstance(physical.signature, FlowSignature)
     joins = [line for select in selects(query.relation) for line in explain_join(select, moves=moves)]
+    joins += [_ordering(select) for select in selects(query.relation) if select.is_ordered]
     return "\n".join([draw_plan(physical), *joins, _spread(query), *_sharing(query, registered)])
+
+
+def _ordering(select: Select) -> str:
+    by = ", ".join(f"{spell_expr(expr)}{' DESC' if down else ''}" for expr, down in select.order)
+    first = "all groups" if select.limit is None else f"the first {select.limit:,} groups"
+    return f"order: {first} of each report{f' by {by}' if by else ''}, taken where the query is read"
 
 
 def _spread(query: Query) -> str:

@@ -4,7 +4,7 @@
     output rows    outputs                  ────────────────────▶           keys, or by the outputs themselves
 
 Inside a report rows stand by group key, then by their output columns; the rows of TOP and its like by group key,
-count (descending) and item; all others by their output columns.
+count (descending) and item; all others by their output columns. ORDER BY goes before all of these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stairwise.expressions.evaluate import evaluate, selects
 from stairwise.expressions.faults import Faults
 from stairwise.expressions.order import sort_indices
 from stairwise.expressions.tree import ITEM_FUNCTIONS, Output
-from stairwise.expressions.views import Ints
+from stairwise.expressions.views import Ints, from_numpy
 from stairwise.reports.cells import Cells, canonical_column, distinct
 
 
@@ -70,7 +70,23 @@ def grouped_answer(select: Select, groups: Cells, faults: Faults) -> Placed:
     if yields_items(select):
         item, count = columns[len(select.keys) :]
         place = [*place, pc.negate(count), item]
-    return Placed(answers, place)
+    placed = Placed(answers, place)
+    return _first_of_each_cell(select, groups, placed, faults) if select.is_ordered else placed
+
+
+def _first_of_each_cell(select: Select, groups: Cells, placed: Placed, faults: Faults) -> Placed:
+    """ORDER BY and LIMIT: the rows of each cell placed by other columns first, and of these the first ones."""
+    by: list[pa.Array] = []
+    for expr, descending in select.order:
+        column = canonical_column(evaluate(expr, groups.rows.columns, len(groups), faults))
+        rank = ranked([column], len(groups))
+        by.append(from_numpy(-rank if descending else rank))
+    placed = Placed(placed.cells, [*by, *placed.place])
+    if select.limit is None:
+        return placed
+    placed = placed.in_order()
+    of = placed.cells.of
+    return placed.take(np.flatnonzero(np.arange(len(of)) - np.searchsorted(of, of) < select.limit))
 
 
 def output_batch(outputs: Sequence[Output], columns: Sequence[pa.Array]) -> pa.RecordBatch:

@@ -12,9 +12,14 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("", ["ALTER", "CREATE", "DROP", "EXPLAIN", "GRANT", "RESTART", "REVOKE", "SEAL", "SELECT", "SHOW"]),
+        (
+            "",
+            ["ALTER", "CREATE", "DESCRIBE", "DROP", "EXPLAIN", "GRANT", "RESTART", "REVOKE", "SEAL", "SELECT", "SHOW"],
+        ),
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
+        ("SHOW ", ["QUERIES", "STREAMS", "TABLES"]),
+        ("DESCRIBE v", ["volumes"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),
         ("ALTER STREAM ", ["trades", '"my quotes"']),
         ("ALTER STREAM trades SET ", ["IDLE", "LATENESS", "RETAIN"]),

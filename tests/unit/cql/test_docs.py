@@ -101,6 +101,7 @@ def test_every_reserved_word_is_listed() -> None:
         select.MAX_OUTPUTS,
         select.MAX_INPUTS,
         select.MAX_KEYS,
+        select.MAX_LIMIT,
         aggregation.MAX_AGGREGATES,
         resolve.MAX_SET_OPERATIONS,
         resolve.MAX_COLUMNS,

@@ -148,8 +148,6 @@ SYNTAX_ERRORS = [
     ("SELECT a FROM b [FROM]", 22, "]", "an instant", ""),
     ("SELECT a FROM b [PARTITION BY a ROWS 5 SLIDE 5]", 47, "]", "a unit such as SECONDS", "say the unit"),
     ("SELECT a FROM b t [NOW]", 19, "[", "WHERE", "before the alias"),
-    ("SELECT a FROM b ORDER BY a", 23, "BY", "", "no ORDER BY"),
-    ("SELECT a FROM b LIMIT 5", 23, "5", "", "no LIMIT"),
     ("SELECT a FROM b UNION SELECT a FROM b", 23, "SELECT", "ALL", "only UNION ALL"),
     ("SELECT a FROM b [NOW] JOIN c [NOW]", 35, "", "ON", ""),
     ("SELECT a FROM b EMIT STREAM", 22, "STREAM", "RSTREAM", "did you mean"),

@@ -14,6 +14,9 @@ from stairwise.cql.script import (
     StreamCreated,
     StreamDropped,
     StreamSealed,
+    TableCreated,
+    TableDropped,
+    Told,
 )
 from stairwise.errors import AlreadyExistsError, ConflictError, NotFoundError, StatementError
 
@@ -136,3 +139,72 @@ def test_a_script_with_a_mistake_changes_nothing(script: str, error: type[Except
     with pytest.raises(error, match=message):
         made.execute("CREATE STREAM new (a BIGINT); DROP QUERY q; CREATE QUERY q AS SELECT a FROM new; " + script)
     assert made == before
+
+
+def test_show_and_describe_tell_what_there_is() -> None:
+    catalogue = Catalogue()
+    catalogue.execute(
+        """CREATE STREAM s (ts TIMESTAMP, "a b" STRING NOT NULL) TIMESTAMP BY ts LATENESS 2 SECONDS RETAIN 1 HOUR;
+           CREATE TABLE t (k BIGINT, v DOUBLE) KEY (k) NON RETROACTIVE;
+           CREATE QUERY q AS SELECT COUNT(*) AS n,
+             MAX("a b") AS m FROM s [NOW]; SEAL TABLE t"""
+    )
+
+    def told(statement: str) -> list[str]:
+        (change,) = catalogue.execute(statement)
+        assert isinstance(change, Told)
+        return change.text.splitlines()
+
+    assert told("SHOW STREAMS") == ["s  ts TIMESTAMP, a b STRING"]
+    assert told("SHOW TABLES") == ["t  k BIGINT, v DOUBLE, sealed"]
+    assert told("show queries") == ['q  SELECT COUNT(*) AS n, MAX("a b") AS m FROM s [NOW]']
+    assert told("DESCRIBE s") == [
+        "stream s",
+        "  ts   TIMESTAMP  NOT NULL",
+        "  a b  STRING     NOT NULL",
+        '  TIMESTAMP BY "ts"',
+        "  LATENESS 2 SECONDS",
+        "  PARTITIONS 4",
+        "  GRANULE 1 SECOND",
+        "  FUTURE 365 DAYS",
+        "  RETAIN 1 HOUR",
+    ]
+    assert told("DESCRIBE t")[0] == "table t, sealed"
+    assert told("DESCRIBE q")[:3] == ["query q", "  n  BIGINT", "  m  STRING"]
+    with pytest.raises(NotFoundError, match="no stream, table or query 'qq'"):
+        catalogue.execute("DESCRIBE qq")
+    catalogue.execute("DROP STREAM s")
+    assert told("SHOW STREAMS") == ["there are no streams"]
+
+
+def test_if_exists_and_if_not_exists_do_nothing_where_a_statement_would_fail() -> None:
+    catalogue = Catalogue()
+    create = "CREATE STREAM IF NOT EXISTS s (x BIGINT); CREATE TABLE IF NOT EXISTS t (k BIGINT) KEY (k);"
+    query = "CREATE QUERY IF NOT EXISTS q AS SELECT x FROM s;"
+    drop = "DROP QUERY IF EXISTS q; DROP STREAM IF EXISTS s; DROP TABLE IF EXISTS t;"
+    first, again = catalogue.execute(create + query), catalogue.execute(create + query)
+    assert [type(change) for change in first] == [StreamCreated, TableCreated, QueryCreated]
+    assert [type(change) for change in again] == [Told] * 3
+    assert [type(change) for change in catalogue.execute(drop)] == [QueryDropped, StreamDropped, TableDropped]
+    assert [type(change) for change in catalogue.execute(drop)] == [Told] * 3
+    with pytest.raises(AlreadyExistsError):
+        catalogue.execute("CREATE TABLE t (k BIGINT) KEY (k); CREATE STREAM IF NOT EXISTS t (x BIGINT)")
+
+
+def test_a_query_is_replaced_as_a_whole_or_not_at_all() -> None:
+    catalogue = Catalogue()
+    catalogue.execute("CREATE STREAM s (x BIGINT); CREATE OR REPLACE QUERY q AS SELECT x FROM s")
+    changes = catalogue.execute("CREATE OR REPLACE QUERY q AS SELECT x + 1 AS y FROM s")
+    assert [type(change) for change in changes] == [QueryDropped, QueryCreated]
+    with pytest.raises(StatementError):
+        catalogue.execute("CREATE OR REPLACE QUERY q AS SELECT nothing FROM s")
+    assert catalogue.queries["q"].text == "SELECT x + 1 AS y FROM s"
+
+
+def test_words_of_the_new_clauses_are_still_names() -> None:
+    catalogue = Catalogue()
+    catalogue.execute(
+        "CREATE STREAM if (exists BIGINT, filter BIGINT, show BIGINT); CREATE QUERY replace AS"
+        " SELECT SUM(exists) filter, MAX(show) AS describe, COUNT(*) listing FROM if [NOW] AS left"
+    )
+    assert catalogue.queries["replace"].streams[0].name == "if"
