@@ -32,7 +32,7 @@ def is_permissive(licence: str) -> bool:
 def licence_findings(
     licences: Mapping[str, str], shipped: Collection[str], looked_at: Collection[str]
 ) -> Iterator[str]:
-    """``licences`` by package; ``shipped`` are those that go into an image, ``looked_at`` those that may all the same."""
+    """``licences`` by package; ``shipped`` are those that go into an image, ``looked_at`` those that may too."""
     for name in sorted(shipped):
         if not is_permissive(licences[name]) and name not in looked_at:
             yield f"{name} goes into an image under {licences[name]!r}: look at it, and say so in exceptions.toml"
