@@ -61,14 +61,15 @@ def _maker(node: Any, zeros: str) -> Maker | None:
         return None
     if isinstance(node, Source | Span) or not is_dataclass(node):
         return None
-    read = _READERS.get(type(node))
-    if read is not None and "0" in zeros[node.span.start : node.span.end]:
+    read, span = _READERS.get(type(node)), getattr(node, "span", None)
+    if read is not None and span is not None and "0" in zeros[span.start : span.end]:
         if read(node, zeros) != node:
             raise _NoShapeError
         return lambda text: read(node, text)
+    kind: Any = type(node)
     values = [getattr(node, field.name) for field in fields(node)]
     makers = [_maker(value, zeros) for value in values]
-    return None if not any(makers) else _sequence(lambda made: type(node)(*made), values, makers)
+    return None if not any(makers) else _sequence(lambda made: kind(*made), values, makers)
 
 
 def _sequence(make: Callable[[list[Any]], Any], values: Any, makers: list[Maker | None]) -> Maker:

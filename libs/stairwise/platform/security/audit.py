@@ -63,7 +63,7 @@ class Audit:
 class _PrivateFile(RotatingFileHandler):
     def emit(self, record: logging.LogRecord) -> None:
         """Several services may write to one file: what another has renamed is not written to any more."""
-        if not _is_at(self.stream, self.baseFilename):
+        if self.stream is not None and not _is_at(self.stream, self.baseFilename):
             self.stream.close()
             self.stream = self._open()
         super().emit(record)
