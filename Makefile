@@ -15,7 +15,7 @@ export HYPOTHESIS_PROFILE ?= default
 unexport PYTHONDONTWRITEBYTECODE # processes come and go by the hundred: none compiles what another one has
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-readers test-without-jvm test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers check format bench protos lock clean
+.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-readers test-without-jvm test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers audit check format bench protos lock clean
 
 help: ## this help
 	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
@@ -137,6 +137,9 @@ typecheck: $(STAMPS)/python $(STAMPS)/protos ## types, strict
 layers: $(STAMPS)/python $(STAMPS)/protos ## who may import whom
 	@$(BIN)/lint-imports
 
+audit: setup ## licences, hashes, lock against environment, JVM parts against each other; an SBOM per image into .sbom
+	@$(BIN)/python -m deploy.supply_chain .sbom
+
 check: lint typecheck layers test-fast ## lint, types, layers, fast tests
 
 bench: bench-local bench-sharing bench-operators bench-changes bench-ingest bench-spark bench-results bench-system bench-lookups bench-time ## every benchmark
@@ -149,4 +152,4 @@ lock: $(STAMPS)/python ## resolve the dependencies again
 	  --no-emit-find-links --no-header --quiet --output-file requirements.lock
 
 clean: ## remove everything that was made here
-	@rm -rf .venv .jvm .tools .stairwise libs/stairwise/v1 .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .jvm .tools .stairwise .sbom libs/stairwise/v1 .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass
 
 from stairwise.cql import ast
 from stairwise.cql.grants import (
@@ -14,11 +13,14 @@ from stairwise.cql.grants import (
     query_target,
     stream_target,
 )
-from stairwise.cql.source import Source
+from stairwise.cql.source import Source, Span
 from stairwise.errors import PermissionDeniedError, nearest
 from stairwise.platform.security.scopes import TokenScope
 from stairwise.platform.security.tokens import Principal
 from stairwise.wire.authority import Rights
+
+_LEAVES = (str, ast.Name, Span, Source, ast.Number, ast.String, ast.Duration, bool, int, type(None))
+"""What holds no stream: most of a tree, which is not looked into."""
 
 
 def check_scope(statement: ast.Statement, principal: Principal) -> None:
@@ -141,8 +143,8 @@ def sources(node: object) -> Iterator[ast.SourceClause]:
     if isinstance(node, tuple):
         for each in node:
             yield from sources(each)
-    elif is_dataclass(node) and not isinstance(node, Source):
+    elif not isinstance(node, _LEAVES):
         if isinstance(node, ast.SourceClause):
             yield node
-        for field in fields(node):
-            yield from sources(getattr(node, field.name))
+        for field in getattr(node, "__slots__", ()):
+            yield from sources(getattr(node, field))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from services.windows.measured import measured
 from services.windows.permissions import check_scope, is_question
 from services.windows.plan_draft import PlanDraft
 from services.windows.positions import Positions
+from stairwise.algebra.query import Query
 from stairwise.cql import ast, source
 from stairwise.cql.parser import parse_script
 from stairwise.cql.script import Catalogue
@@ -252,6 +254,7 @@ class Registry:
             self._producer.begin_transaction()
             self._producer.produce(topics.PLANS, plan.SerializeToString(), b"%d" % number, partition=0)
             self._producer.commit_transaction(30)
+            self._plans.resolved = _resolved(plan, self._draft.catalogue)
             self._plans.read_upto(number)  # a commit returns before readers see it: who is answered must find it
             collection.version = number
             _versions.add(1)
@@ -266,4 +269,11 @@ class Registry:
             self.failed.set()
         finally:
             self._draft = PlanDraft.of(self.catalogue)
+            self._plans.resolved = {}
             collection.written.set()
+
+
+def _resolved(plan: plans_pb2.PlanVersion, catalogue: Catalogue) -> dict[str, Query]:
+    """The queries that a version creates once, as they were drafted."""
+    created = Counter(change.create_query.name for change in plan.changes if change.HasField("create_query"))
+    return {name: catalogue.queries[name] for name, n in created.items() if n == 1 and name in catalogue.queries}

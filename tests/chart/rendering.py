@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -78,6 +79,23 @@ VALUE_SETS: dict[str, Object] = {
         "metrics": {"rules": "configMap", "annotations": False},
     },
     "trial that lasts": {"trialBroker": {"enabled": True}},
+    "insecure": {
+        "insecure": True,
+        "trialBroker": {"enabled": True},
+        "networkPolicy": {"clients": [{"podSelector": {}}]},
+    },
+    "a Kafka user for each service": {
+        "kafka": {
+            "brokers": "kafka-0.kafka:9093,kafka-1.kafka:9094",
+            "sasl": {"users": {s: f"kafka-{s}" for s in ("windows", "ingest", "operators", "results", "lookups")}},
+        },
+        "networkPolicy": {
+            "brokers": [{"namespaceSelector": {"matchLabels": {"name": "kafka"}}}],
+            "egress": [{"ports": [{"port": 4318}]}],
+        },
+        "lookups": {"replicas": 2, "resources": {"limits": {"cpu": 1}}},
+        "volumes": {"scratch": "50Gi"},
+    },
 }
 
 
@@ -119,6 +137,20 @@ class Chart:
     def workloads(self) -> Iterator[Object]:
         """Those of the services, without the trial broker."""
         return (each for each in self.of(*WORKLOADS) if service_of(each) in SERVICES)
+
+    @property
+    def pods(self) -> dict[str, dict[str, str]]:
+        """The labels of the pods of each service, of executors too."""
+        found = {service_of(w): w["spec"]["template"]["metadata"]["labels"] for w in self.of(*WORKLOADS)}
+        for configuration in self.of("ConfigMap"):
+            if "executor.yaml" in configuration["data"]:
+                executor = yaml.safe_load(configuration["data"]["executor.yaml"])
+                found[service_of(executor)] = executor["metadata"]["labels"]
+        return found
+
+    def secret(self, name: str) -> dict[str, str]:
+        """What a Secret that the chart makes holds."""
+        return {key: b64decode(value).decode() for key, value in self.named("Secret", name)["data"].items()}
 
     def workload(self, service: str) -> Object:
         (found,) = [each for each in self.workloads if service_of(each) == service]

@@ -36,6 +36,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"networkPolicy": {"clients": [{"namespace": "prod"}]}}, "namespace"),
     ({"trialBroker": True}, "trialBroker"),
     ({"tls": {"secret": "Not A Name"}}, "tls.secret"),
+    ({"insecure": "yes"}, "insecure"),
+    ({"kafka": {"sasl": {"users": {"window": "user"}}}}, "window"),
+    ({"volumes": {"tmp": "much"}}, "volumes.tmp"),
 ]
 
 

@@ -28,6 +28,8 @@ SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "2Gi
 
 VALUES: dict[str, Any] = {
     "image": {"repository": REPOSITORY, "tag": TAG, "pullPolicy": "Never"},
+    "insecure": True,  # but for the test that brings certificates and tokens along
+    "networkPolicy": {"clients": [{"podSelector": {}}]},
     "trialBroker": {"enabled": True, "resources": SMALL},
     **{service: {"resources": SMALL} for service in ("windows", "ingest", "operators", "results", "lookups")},
 }

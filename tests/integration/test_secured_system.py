@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import grpc
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -27,9 +28,11 @@ from stairwise.client import Client, Credentials
 from stairwise.errors import ConfigError, LimitError, PermissionDeniedError, StairwiseError, UnauthenticatedError
 from stairwise.platform import kafka
 from stairwise.platform.kafka_security import MECHANISMS
+from stairwise.platform.security.scopes import METHODS
 from stairwise.system.health import probe
 from stairwise.system.ports import free_ports
 from stairwise.system.system_part import Check
+from tests.integration import authority_matrix
 from tests.integration.secured_broker import CERTIFICATES, FEEDER, SecuredBroker, secured_broker
 from tests.unit.platform.secured_servers import entry
 
@@ -62,7 +65,7 @@ class Services:
 
     @property
     def addresses(self) -> dict[str, str]:
-        return {"registry": self.variables["STAIRWISE_REGISTRY"], "results": self.variables["STAIRWISE_RESULTS"]}
+        return {name: self.variables[f"STAIRWISE_{name.upper()}"] for name in ("registry", "results", "lookups")}
 
     def client(self, token: str | None) -> Client:
         credentials = replace(TRUSTING, token=token)
@@ -96,6 +99,7 @@ def services(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) ->
         + entry("definer", ["define"], "max_queries = 2")
         + entry("publisher", ["publish"])
         + entry("reader", ["read"])
+        + authority_matrix.tokens()
     )
     ports = free_ports(3)
     variables = {
@@ -236,9 +240,26 @@ def test_a_client_that_does_not_trust_the_server_gets_no_answer(services: Servic
         client.streams()
 
 
-def test_faust_reads_the_secured_broker(services: Services) -> None:
-    services.start("lookups", "STAIRWISE_LOOKUPS")
-    services.stop("lookups")
+def test_every_method_ends_for_every_kind_of_principal_as_the_security_page_prints(services: Services) -> None:
+    with services.client("owner") as owner:
+        owner.execute(authority_matrix.DECLARATIONS + authority_matrix.doomed())
+        owner.publish(authority_matrix.STREAM, [{"ts": START + i * 1000, "k": "a"} for i in range(1, 60)])
+    for name, variable in {"ingest": None, "lookups": "STAIRWISE_LOOKUPS", "results": "STAIRWISE_RESULTS"}.items():
+        services.start(name, variable)
+
+    def ended(kind: str, method: str) -> grpc.StatusCode:
+        saying = authority_matrix.sayings(kind)[method]
+        token = {"none": None, "admin": "root"}.get(kind, kind)
+        return authority_matrix.call(services.addresses[saying.service], replace(TRUSTING, token=token), method, saying)
+
+    printed = authority_matrix.printed()
+    assert printed.keys() == METHODS.keys() == authority_matrix.sayings("none").keys()
+    for method in ("/stairwise.v1.Results/Snapshot", "/stairwise.v1.Lookups/Lookup"):
+        until(lambda method=method: ended("admin", method) is grpc.StatusCode.OK, lambda: "there is no report yet")
+    found = {method: {kind: ended(kind, method) for kind in authority_matrix.KINDS} for method in printed}
+    assert found == printed
+    for name in ("ingest", "lookups", "results"):
+        services.stop(name)
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ The root file system is read-only; /tmp and the state directory are what can be 
 {{- $port := include "stairwise.port" .service | int -}}
 {{- $metrics := include "stairwise.metricsPort" .service | int -}}
 {{- /* A process that answers by a command of its own takes longer to ask. */ -}}
-{{- $patience := ternary 10 3 (not (empty .root.Values.tls.secret)) -}}
+{{- $patience := ternary 10 3 (not (empty (include "stairwise.tlsSecret" .root))) -}}
 metadata:
   annotations:
     checksum/configuration: {{ include (print .root.Template.BasePath "/configmap.yaml") .root | sha256sum }}
@@ -58,7 +58,7 @@ spec:
         - name: STAIRWISE_METRICS
           value: 0.0.0.0:{{ $metrics }}
         {{- include "stairwise.securityEnvironment" .root | nindent 8 }}
-        {{- include "stairwise.kafkaEnvironment" .root | nindent 8 }}
+        {{- include "stairwise.kafkaEnvironment" (dict "root" .root "service" .service) | nindent 8 }}
         {{- with .environment }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -97,9 +97,9 @@ spec:
         {{- end }}
   volumes:
     - name: tmp
-      emptyDir: {}
+      emptyDir: {sizeLimit: {{ .root.Values.volumes.tmp }}}
     - name: state
-      emptyDir: {}
+      emptyDir: {sizeLimit: {{ .root.Values.volumes.state }}}
     {{- include "stairwise.securityVolumes" .root | nindent 4 }}
     {{- with .volumes }}
     {{- toYaml . | nindent 4 }}

@@ -13,6 +13,7 @@ from lark.exceptions import UnexpectedInput
 from stairwise.cql import ast
 from stairwise.cql.build import SyntaxBuilder
 from stairwise.cql.complaints import syntax_error
+from stairwise.cql.shapes import parsed
 from stairwise.cql.source import Source, statements
 
 
@@ -23,10 +24,15 @@ def parse_script(text: str) -> tuple[ast.Statement, ...]:
 
 def _parse_statement(source: Source) -> ast.Statement:
     try:
-        statement: ast.Statement = lark().parse(source.text)  # type: ignore[assignment]
+        statement = parsed(source.text, _parse)
     except UnexpectedInput:
         raise syntax_error(lark(), source) from None
     return _with_source(statement, source)
+
+
+def _parse(text: str) -> ast.Statement:
+    statement: ast.Statement = lark().parse(text)  # type: ignore[assignment]
+    return statement
 
 
 def _with_source(statement: ast.Statement, source: Source) -> ast.Statement:

@@ -90,7 +90,7 @@ def _leave_terminal(log: Path) -> None:
         except OSError:
             continue  # the listing's own descriptor
     nowhere = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, logs.MODE)
     os.dup2(nowhere, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -73,7 +73,7 @@ def launch(part: SystemPart, directory: Path) -> RunningPart:
     """
     log = logs.log_path(directory, part.name)
     logs.rotate(log)
-    with log.open("wb") as output:
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, logs.MODE), "wb") as output:
         process = subprocess.Popen(
             (sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *part.command),
             env={**os.environ, **part.environment, **marks(part.name, directory)},

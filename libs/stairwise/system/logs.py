@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 
 KEPT_STARTS = 5
+MODE = 0o600
+"""Logs hold statements, names and addresses: they are for their owner alone."""
 _TAIL_BYTES = 64 * 1024
 
 

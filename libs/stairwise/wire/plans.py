@@ -105,8 +105,10 @@ class PlanCatalogue:
         return [r for r in self.queries.values() if stream in r.query.streams]
 
 
-def fold(before: PlanCatalogue, plan: plans_pb2.PlanVersion) -> PlanCatalogue:
-    """The catalogue after one more version."""
+def fold(
+    before: PlanCatalogue, plan: plans_pb2.PlanVersion, resolved: Mapping[str, Query] = MappingProxyType({})
+) -> PlanCatalogue:
+    """The catalogue after one more version; ``resolved`` are queries that whoever wrote it has resolved already."""
     streams, sealed = dict(before.streams), set(before.sealed)
     queries, incarnations = dict(before.queries), dict(before.incarnations)
     owners, namespaces, authority = dict(before.owners), dict(before.namespaces), before.authority
@@ -130,7 +132,7 @@ def fold(before: PlanCatalogue, plan: plans_pb2.PlanVersion) -> PlanCatalogue:
                 sealed.add(change.seal_stream.name)
             case "create_query":
                 said = change.create_query
-                query = resolve_query(said.name, _select(said.text), streams)
+                query = resolved.get(said.name) or resolve_query(said.name, _select(said.text), streams)
                 queries[said.name] = Registered(query, plan.number, said.owner, said.apart)
             case "restart_query":
                 name = change.restart_query.name
@@ -234,8 +236,8 @@ class PlanLog:
             there |= {registered.identity: registered for registered in turn.joined}
         return list(there.values())
 
-    def add(self, plan: plans_pb2.PlanVersion) -> None:
-        """Take the next version; one that is known is passed over."""
+    def add(self, plan: plans_pb2.PlanVersion, resolved: Mapping[str, Query] = MappingProxyType({})) -> None:
+        """Take the next version, as ``fold`` does; one that is known is passed over."""
         if plan.number <= self.newest.version:
             return
         if plan.number != self.newest.version + 1:
@@ -243,7 +245,7 @@ class PlanLog:
                 f"the plans jump from version {self.newest.version} to {plan.number}",
                 hint="the plans topic has lost messages: restore it, or start with an empty directory",
             )
-        before, after = self.newest, fold(self.newest, plan)
+        before, after = self.newest, fold(self.newest, plan, resolved)
         self._catalogues.append(after)
         self._written.append(plan.written_at_ms)
         for change in plan.changes:
@@ -308,6 +310,8 @@ class PlanReader:
         self.log = PlanLog()
         self._consumer = kafka.consumer(brokers, "stairwise-plans", enable_partition_eof=True)
         self._next = 0
+        self.resolved: dict[str, Query] = {}
+        """The queries of the version that this process has just written: they need not be parsed again."""
         self._end = 0
         """Up to which offset the topic was seen: its control records take offsets but never come."""
 
@@ -354,5 +358,5 @@ class PlanReader:
                 raise ConfigError(f"{what}: not read within {timeout} s", hint="is the broker up?")
 
     def _take(self, message: Message) -> None:
-        self.log.add(plans_pb2.PlanVersion.FromString(message.value()))
+        self.log.add(plans_pb2.PlanVersion.FromString(message.value()), self.resolved)
         self._next = message.offset() + 1

@@ -159,7 +159,7 @@ SYNTAX_ERRORS = [
     ("SELECT @ FROM b", 8, "@", "an expression", ""),
     ("SELECT “a” FROM b", 8, "“", "an expression", "double"),
     ("SELECT\u00a0a FROM b", 7, "\u00a0", "", "unusual blank"),
-    ("CREATE VIEW v AS SELECT a FROM s", 8, "VIEW", "QUERY, ROLE, STREAM or TABLE", "write CREATE QUERY name AS SELECT ..."),
+    ("CREATE VIEW v AS SELECT a FROM s", 8, "VIEW", "STREAM or TABLE", "write CREATE QUERY name AS SELECT ..."),
     ("CREATE STREAM s", 16, "", "'('", ""),
     ("CREATE STREAM s ()", 18, ")", "a name", ""),
     ("CREATE STREAM s (a)", 19, ")", "a name", ""),

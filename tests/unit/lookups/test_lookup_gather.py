@@ -33,6 +33,7 @@ from stairwise.state.pages import from_page
 from stairwise.v1 import lookups_pb2, lookups_pb2_grpc
 from stairwise.wire import topics
 from stairwise.wire.batches import BatchHeaders, encode_rows
+from stairwise.wire.plans import PlanCatalogue
 
 COLUMNS = (Column("ts", Type.TIMESTAMP, False), Column("k", Type.STRING), Column("n", Type.BIGINT))
 STREAM = Stream("s", COLUMNS, timestamp_by="ts", partitions=2)
@@ -58,7 +59,7 @@ class Server:
         self.holdings.assign({(TOPIC, number): STREAM})
         self.number = number
         self._peers = Peers()
-        plans = SimpleNamespace(catalogue=SimpleNamespace(version=1, streams={"s": STREAM}))
+        plans = SimpleNamespace(catalogue=PlanCatalogue(version=1, streams={"s": STREAM}))
         self.api = LookupsServicer(plans, self.member, self.holdings, self._peers)  # type: ignore[arg-type]
 
     async def start(self) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from stairwise.system import logs
 from stairwise.system.background import StartError
+from stairwise.system.launch import launch, stop
 from stairwise.system.temporary import state_directory
+from tests.unit.system.small_parts import READY, WAIT, fake_part
 
 
 def test_each_start_has_its_own_log_and_the_oldest_falls_off(tmp_path: Path) -> None:
@@ -20,6 +22,14 @@ def test_each_start_has_its_own_log_and_the_oldest_falls_off(tmp_path: Path) -> 
     kept = sorted(path.parent.iterdir())
     assert [log.name for log in kept] == ["broker.log", *(f"broker.log.{n}" for n in range(1, 6))]
     assert [log.read_text() for log in kept] == [f"start {n}" for n in (7, 6, 5, 4, 3, 2)]
+
+
+def test_a_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+    running = launch(fake_part(tmp_path, "part", READY, WAIT), tmp_path)
+    try:
+        assert running.log.stat().st_mode & 0o077 == 0
+    finally:
+        stop(running)
 
 
 def test_the_tail_is_the_last_lines_that_say_something(tmp_path: Path) -> None:

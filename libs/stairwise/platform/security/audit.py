@@ -61,11 +61,25 @@ class Audit:
 
 
 class _PrivateFile(RotatingFileHandler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Several services may write to one file: what another has renamed is not written to any more."""
+        if self.stream is not None and not _is_at(self.stream, self.baseFilename):
+            self.stream.close()
+            self.stream = self._open()
+        super().emit(record)
+
     def _open(self) -> TextIOWrapper:
         """For the owner alone, also where the file was there before."""
         opened = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.fchmod(opened, 0o600)
         return os.fdopen(opened, "a", encoding=self.encoding)
+
+
+def _is_at(stream: TextIOWrapper, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def outcome(error: BaseException) -> str:
