@@ -18,7 +18,7 @@ KNOWN = Known({"trades": ["ts", "ticker", "qty"], "my quotes": ["ts", "bid"]}, [
         ),
         ("se", ["seal", "select"]),
         ("SELECT 1 FROM trades [NOW]; SE", ["SEAL", "SELECT"]),
-        ("SHOW ", ["QUERIES", "STREAMS", "TABLES"]),
+        ("SHOW ", ["GRANTS", "QUERIES", "STREAMS", "TABLES"]),
         ("DESCRIBE v", ["volumes"]),
         ("SEAL STREAM ", ["trades", '"my quotes"']),
         ("ALTER STREAM ", ["trades", '"my quotes"']),
