@@ -1,8 +1,8 @@
 """What operators of changes cost: with what moves, whatever windows hold.
 
 Each case is measured in this process against a case that is known to be cheap, in CPU seconds, in turns: the best of a
-few runs of each. Generating rows is not timed. On the local engine a case ends in lines; on a shard in reports as they
-are published, which are the same for both cases of a pair.
+few runs of each. Generating rows is not timed. On the local engine a case ends in lines, on a shard in reports as they
+are published: what these cost is in the figures, too.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class SharedFlow(Rostered):
         return Flow(start, Rows(time, partition.astype(np.int32), sequence), values, keys, kept)
 
     def _let_go(self) -> None:
-        """Drop the published rows that nobody needs."""
+        """Drop the published rows that nobody needs behind the last report."""
         if self._kept is None:
             for buffer, published in zip(self._buffers, self._published, strict=True):
                 buffer.drop(published)
@@ -239,9 +239,9 @@ class SharedFlow(Rostered):
         streams = [one for one, flow in zip(self._kept, self.signature.flows, strict=True) if not flow.stream.is_table]
         for i, kept in enumerate(self._kept):
             if kept.are_many:
-                asked = min(self._reached if (oldest := one.oldest) is None else oldest for one in streams)
+                asked = min(self._last[0] if (oldest := one.oldest) is None else oldest for one in streams)
                 windows = [list(inputs(query.relation))[i].window for query in self.queries]
-                kept.let_go(windows, self._reached, asked)
+                kept.let_go(windows, self._last[0], asked)
 
     def reach(self, *, settled: bool) -> Reach | None:
         """An update of a table shows at once, whatever the lag of the windows, and so do reports at rows."""
