@@ -116,7 +116,7 @@ class AsyncClient(ClientConnection):
         timeout: float = LOOKUP_TIMEOUT,
     ) -> Answer:
         """The answer of a SELECT over any recent window, as of ``Client.lookup``."""
-        return await self._lookups.lookup(select, at_least, at, timeout)
+        return await self._lookups.lookup(select, at_least, timeout, at)
 
     async def lookup_many(
         self,
@@ -127,7 +127,7 @@ class AsyncClient(ClientConnection):
         timeout: float = LOOKUP_TIMEOUT,
     ) -> list[Answer]:
         """Many lookups that all see the same instant."""
-        return await self._lookups.lookup_many(lookups, at_least, at, timeout)
+        return await self._lookups.lookup_many(lookups, at_least, timeout, at)
 
     async def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
         """Send rows of a stream, or updates of a table, one by one or in columns, and wait until Kafka has them; how

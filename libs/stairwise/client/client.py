@@ -117,7 +117,7 @@ class Client(ClientConnection):
         With ``at_least``, waits until it is true at that time or later; with ``at``, answers exactly at that time, as a
         query's report does. ``timeout`` bounds all waiting, in seconds.
         """
-        return self._lookups.lookup(select, at_least, at, timeout)
+        return self._lookups.lookup(select, at_least, timeout, at)
 
     def lookup_many(
         self,
@@ -128,7 +128,7 @@ class Client(ClientConnection):
         timeout: float = LOOKUP_TIMEOUT,
     ) -> list[Answer]:
         """Many lookups that all see the same instant."""
-        return self._lookups.lookup_many(lookups, at_least, at, timeout)
+        return self._lookups.lookup_many(lookups, at_least, timeout, at)
 
     def publish(self, stream: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch) -> int:
         """Send rows of a stream, or updates of a table, one by one or in columns, and wait until Kafka has them; how

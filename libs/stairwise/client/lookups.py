@@ -79,11 +79,11 @@ class LookupsClient:
         self._stub: Any = lookups_pb2_grpc.LookupsStub(channel)
         self._address = address
 
-    def lookup(self, select: str, at_least: Instant | None, at: Instant | None, timeout: float) -> Answer:
+    def lookup(self, select: str, at_least: Instant | None, timeout: float, at: Instant | None = None) -> Answer:
         return _answer(self._patiently(self._stub.Lookup, _request(select, at_least, at), timeout))
 
     def lookup_many(
-        self, lookups: Sequence[Many | str], at_least: Instant | None, at: Instant | None, timeout: float
+        self, lookups: Sequence[Many | str], at_least: Instant | None, timeout: float, at: Instant | None = None
     ) -> list[Answer]:
         return _answers(self._patiently(self._stub.LookupMany, _many_request(lookups, at_least, at), timeout))
 
@@ -103,11 +103,11 @@ class AsyncLookupsClient:
         self._stub: Any = lookups_pb2_grpc.LookupsStub(channel)
         self._address = address
 
-    async def lookup(self, select: str, at_least: Instant | None, at: Instant | None, timeout: float) -> Answer:
+    async def lookup(self, select: str, at_least: Instant | None, timeout: float, at: Instant | None = None) -> Answer:
         return _answer(await self._patiently(self._stub.Lookup, _request(select, at_least, at), timeout))
 
     async def lookup_many(
-        self, lookups: Sequence[Many | str], at_least: Instant | None, at: Instant | None, timeout: float
+        self, lookups: Sequence[Many | str], at_least: Instant | None, timeout: float, at: Instant | None = None
     ) -> list[Answer]:
         return _answers(await self._patiently(self._stub.LookupMany, _many_request(lookups, at_least, at), timeout))
 

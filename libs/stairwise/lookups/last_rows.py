@@ -53,6 +53,14 @@ def _by_time(lookup: Lookup, at: Instant) -> WindowExtent:
 
 def last_of_all(histories: Mapping[int, PartitionHistory], at: Instant, count: int) -> dict[int, int]:
     """How many rows of each partition are among the last ``count`` of all, in the order of the stream."""
+    cuts = next(iter(histories.values())).cuts  # what is true at T stays true, so one partition may remember it for all
+    if (at, count) not in cuts:
+        counts = _last_of_all(histories, at, count)
+        cuts[at, count] = counts
+    return cuts[at, count]
+
+
+def _last_of_all(histories: Mapping[int, PartitionHistory], at: Instant, count: int) -> dict[int, int]:
     ends = {number: history.number_at(at) for number, history in histories.items()}
     if sum(ends.values()) <= count or len(ends) == 1:
         return {number: min(end, count) for number, end in ends.items()}

@@ -102,6 +102,8 @@ class PartitionHistory:
         self._shelf = IndexShelf(stream)
         self._numbers: dict[Instant, int] = {}
         """What ``number_at`` said since rows last came or went: lookups at the same T ask for the same instants."""
+        self.cuts: dict[tuple[Instant, int], dict[int, int]] = {}
+        """The same for ``last_rows``: how many of the last rows of all partitions, at an instant, are in each."""
         self.rows = 0
         """Settled rows that are kept."""
         self._page_bytes = 0
@@ -135,9 +137,13 @@ class PartitionHistory:
         known = self._numbers.get(instant)
         if known is None:
             if len(self._numbers) >= _MOST_NUMBERS:
-                self._numbers.clear()
+                self._forget_numbers()
             known = self._numbers[instant] = self._number_at(instant)
         return known
+
+    def _forget_numbers(self) -> None:
+        self._numbers.clear()
+        self.cuts.clear()
 
     def _number_at(self, instant: Instant) -> int:
         at = bisect_right(self._pages, instant, key=_first_of)
@@ -204,7 +210,7 @@ class PartitionHistory:
         settled = self._buffer.take()
         if not len(settled):
             return
-        self._numbers.clear()
+        self._forget_numbers()
         first = self._dropped + self.rows
         for piece in settled.pieces:
             self.rows += piece.length
@@ -403,7 +409,7 @@ class PartitionHistory:
 
     def _drop(self) -> None:
         page = self._pages.popleft()
-        self._numbers.clear()
+        self._forget_numbers()
         self._dropped += page.rows.num_rows
         self._to_forget += page.rows.num_rows
         self.rows -= page.rows.num_rows
