@@ -76,11 +76,27 @@ def expressions(draw: st.DrawFn, columns: Sequence[tuple[str, Type]], type_: Typ
         case Type.BIGINT:
             shape = draw(st.sampled_from(["{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "{0} % {1}"]))
             shape = draw(st.sampled_from([shape, "- {0}", "ABS({0})", "COALESCE({0}, {1})", "LENGTH({2})"]))
+            shape = draw(
+                st.sampled_from(
+                    [shape, shape, "MOD({0}, {1})", "GREATEST({0}, {1})", "NULLIF({0}, {1})", "{2}::BIGINT"]
+                )
+            )
         case Type.DOUBLE:
             shape = draw(st.sampled_from(["{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "{0} + {3}"]))
             shape = draw(st.sampled_from([shape, "FLOOR({0})", "SQRT({0})", "CAST({3} AS DOUBLE)", "ABS({0})"]))
+            shape = draw(
+                st.sampled_from([shape, shape, "ROUND({0}, 1)", "LEAST({0}, {3})", "NULLIF({0}, {1})", "{2}::DOUBLE"])
+            )
         case _:
             shape = draw(st.sampled_from(["{0} || {1}", "UPPER({0})", "LOWER({0})", "COALESCE({0}, {1})"]))
+            more = [
+                "SUBSTRING({0}, 1, 2)",
+                "REPLACE({0}, 'a', 'bc')",
+                "SPLIT_PART({0}, 'b', 1)",
+                "{3}::STRING",
+                "TRIM({0})",
+            ]
+            shape = draw(st.sampled_from([shape, shape, shape, *more]))
     return f"({shape.format(part(type_), part(type_), part(Type.STRING), part(Type.BIGINT))})"
 
 
@@ -138,8 +154,13 @@ def aggregates(draw: st.DrawFn, columns: Sequence[tuple[str, Type]], *, weighted
         choices += [f"{name}({ordered})" for name in ("MIN", "MAX")]
         choices += [f"FIRST({anything})", f"LAST({anything})", f"COUNT(DISTINCT {anything})"]
         choices += [f"{name}({number})" for name in ("VARIANCE", "STDDEV", "MEDIAN")]
+        choices += [f"{name}({anything}, {ordered})" for name in ("MIN_BY", "MAX_BY")]
+        choices += [f"{name}({number}, {number})" for name in ("CORR", "COVAR_POP", "COVAR_SAMP")]
+        if of[Type.STRING]:
+            choices.append(f"STRING_AGG({of[Type.STRING][0]}, '/')")
         choices += [f"QUANTILE({number}, {q})", f"REGR_SLOPE({number})", f"REGR_INTERCEPT({number})"]
-    return draw(st.sampled_from(choices))
+    chosen = draw(st.sampled_from(choices))
+    return f"{chosen} FILTER (WHERE {draw(conditions(columns, 1))})" if draw(st.integers(0, 4)) == 4 else chosen
 
 
 def any_column(columns: Sequence[tuple[str, Type]]) -> st.SearchStrategy[str]:
@@ -156,7 +177,7 @@ ranges = st.sampled_from(["10s", "1s", "5s", "3s", "1ms", "250ms", "1 MINUTE", "
 def time_windows(draw: st.DrawFn) -> str:
     slide = draw(st.sampled_from(["", f" SLIDE {draw(slides)}"]))
     lag = draw(st.sampled_from(["", " LAG 2s", " LAG 1ms"]))
-    offset = draw(st.sampled_from(["", " OFFSET 400ms"]))
+    offset = draw(st.sampled_from(["", "", " OFFSET 400ms", " LEFT CLOSED"]))
     return draw(
         st.sampled_from(
             [
