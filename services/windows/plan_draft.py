@@ -39,9 +39,10 @@ class PlanDraft:
     def take(self, statements: Sequence[ast.Statement], caller: Caller) -> list[Drafted]:
         """Draft a script; raises what speaks against it, and is of no use then."""
         drafted = [self._take(statement, caller) for statement in statements]
-        if any(True for _ in records_of(drafted)):
+        changes = records_of(drafted)
+        if changes:
             self.catalogue.check_quotas()
-            self._check_queries(records_of(drafted), caller)
+            self._check_queries(changes, caller)
         return drafted
 
     def _take(self, statement: ast.Statement, caller: Caller) -> Drafted:

@@ -29,7 +29,7 @@ DECLARATIONS = f"""
     GRANT READ, PUBLISH, DEFINE, DROP ON STREAM {STREAM}, QUERY {QUERY} TO granted;
 """
 LOOKUP = f"SELECT COUNT(*) AS n FROM {STREAM} [RANGE 10 SECONDS]"
-METHOD = re.compile(r"^\| `(\S+)` \|(.+)\|$", re.MULTILINE)
+METHOD = re.compile(r"^\| `(/\S+)` \|(.+)\|$", re.MULTILINE)
 
 
 def tokens() -> str:
@@ -99,7 +99,7 @@ def sayings(kind: str) -> Mapping[str, Saying]:
         | {f"/stairwise.v1.Lookups/{name}": Saying("lookups", request) for name, request in lookups.items()}
         | {
             "/stairwise.v1.Results/Subscribe": Saying(
-                "results", results_pb2.SubscribeRequest(query=QUERY, earliest=True), is_stream=True
+                "results", results_pb2.SubscribeRequest(query=QUERY, earliest=results_pb2.Earliest()), is_stream=True
             ),
             "/stairwise.v1.Results/Snapshot": Saying("results", results_pb2.SnapshotRequest(query=QUERY)),
             "/grpc.health.v1.Health/Check": Saying("registry", health_pb2.HealthCheckRequest()),

@@ -22,8 +22,6 @@ from stairwise.client import AsyncClient, Client, PublishError
 from stairwise.errors import ConflictError, NotFoundError
 from stairwise.local.sources import FileSource
 from stairwise.platform import kafka
-from stairwise.platform.security.access import Access
-from stairwise.platform.security.settings import OFF
 from stairwise.platform.server_thread import ServerThread
 from stairwise.schema import Stream
 from stairwise.v1 import registry_pb2_grpc
@@ -73,7 +71,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IngestSystem]:
 
 @pytest.fixture(scope="module")
 def registry(system: IngestSystem) -> Iterator[str]:
-    servicer = RegistryServicer(system.registry, Access(OFF))
+    servicer = RegistryServicer(system.registry)
     server = ServerThread(
         "127.0.0.1:0", lambda s: registry_pb2_grpc.add_RegistryServicer_to_server(servicer, s), [NAME]
     )

@@ -88,6 +88,8 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         self._audit = Audit(security.audit)
         self._turns = CallerTurns(security.max_calls, security.max_waiting)
         self._streams = OpenStreams()
+        self._wrapped: dict[str, tuple[Any, Any]] = {}
+        """By method, the handler that it had last, and what was made of it."""
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
@@ -99,6 +101,13 @@ class Guard(grpc.aio.ServerInterceptor):  # type: ignore[misc]
                 self._access.admit(method, metadata)
             except StairwiseError as refused:
                 return self._refusing(handler, method, refused)
+        known, wrapped = self._wrapped.get(method, (None, None))
+        if handler is not known:
+            wrapped = self._guarding(handler, method)
+            self._wrapped[method] = handler, wrapped
+        return wrapped
+
+    def _guarding(self, handler: Any, method: str) -> Any:
         if handler.response_streaming:
             behaviour = handler.stream_stream if handler.request_streaming else handler.unary_stream
             return _replaced(handler, self._streaming(behaviour, method))
