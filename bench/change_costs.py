@@ -7,14 +7,14 @@ are published: what these cost is in the figures, too.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from bench.change_load import Rows, Spent, on_a_shard, on_the_local_engine
-from bench.report import Goal, conclude
+from bench.parts import Part
+from bench.report import Goal
 from stairwise.join.joined_rows import JoinedRows
 
 START = 1_700_000_000_000
@@ -116,16 +116,7 @@ def kept_rows_goal() -> Goal:
     return Goal("joined rows that are kept, beyond 4,096", "≤ 2 × those alive", f"{max(worst, 0):.2f} ×", worst <= 2)
 
 
-def goals() -> list[Goal]:
-    """All goals, one case after the other."""
+def operator_costs() -> Part:
+    """All cases, one after the other."""
     cases = (table_join_goals, counted_join_goals, difference_goals, landmark_goals, grouped_join_goals)
-    return [*(goal for case in cases for goal in case()), kept_rows_goal()]
-
-
-def main() -> int:
-    pa.array([1])  # the first array imports pandas where it is installed: start-up, not running
-    return conclude("change_costs", "Changes cost what moves", __doc__ or "", goals())
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return Part([*(goal for case in cases for goal in case()), kept_rows_goal()])

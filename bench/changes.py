@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import parts
+from bench.change_costs import operator_costs
 from bench.parts import Panel, Part, table
 from bench.report import Goal, conclude
 from services.operators.shard import Shard, ShardReport
@@ -155,7 +156,7 @@ def compared(first: Callable[[], object], second: Callable[[], object]) -> tuple
     return median(found[0]), median(found[1])
 
 
-ALL: dict[str, Callable[[], Part]] = {"bytes": result_bytes, "local": beside_local}
+ALL: dict[str, Callable[[], Part]] = {"bytes": result_bytes, "local": beside_local, "operators": operator_costs}
 
 
 def everything() -> int:
