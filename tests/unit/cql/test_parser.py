@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from importlib import resources
 
 import pytest
@@ -13,7 +12,7 @@ from stairwise.cql.parser import parse_script
 from stairwise.cql.resolve import resolve_query
 from stairwise.cql.source import MAX_NESTING, MAX_SCRIPT, MAX_STATEMENT, MAX_TOKENS
 from stairwise.errors import StatementError
-from tests.unit.cql.market import STREAMS, query
+from tests.unit.cql.market import STREAMS
 
 
 def refusal(text: str) -> StatementError:
@@ -252,10 +251,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_statements_cost_little_and_raise_nothing_but_statement_errors(case: str) -> None:
-    query("SELECT n FROM words")  # the parser is built outside the measurement
+def test_hostile_statements_raise_nothing_but_statement_errors(case: str) -> None:
     told = ""
-    started = time.process_time()
     try:
         for statement in parse_script(HOSTILE[case]):
             assert isinstance(statement, ast.SelectStatement)
@@ -263,7 +260,6 @@ def test_hostile_statements_cost_little_and_raise_nothing_but_statement_errors(c
     except StatementError as error:
         told = str(error)
     assert len(told) < 2_000
-    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
@@ -278,16 +274,3 @@ def test_hostile_statements_cost_little_and_raise_nothing_but_statement_errors(c
 )
 def test_limits_are_named(text: str, message: str) -> None:
     assert message in refusal(text).message
-
-
-def test_a_thousand_queries_parse_and_resolve_in_well_under_two_seconds() -> None:
-    text = """
-      CREATE QUERY name AS
-      SELECT ticker, SUM(qty) AS volume, AVG(price) FROM trades [RANGE 60 SECONDS SLIDE 10 SECONDS]
-      WHERE price > 10 GROUP BY ticker HAVING SUM(qty) > 1000 EMIT RSTREAM;"""
-    query("SELECT n FROM words")
-    started = time.process_time()
-    for statement in parse_script(text * 1_000):
-        assert isinstance(statement, ast.CreateQuery)
-        resolve_query("q", statement.select, STREAMS)
-    assert time.process_time() - started < 2
