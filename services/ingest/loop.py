@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 GROUP = "stairwise-ingest"
 SESSION_MS = 6_000
 """After how long without a sign of life an instance's partitions go to the others."""
+LEAVE_WITHIN = 10.0
+"""How long leaving the group may take, in seconds."""
 FETCH_BYTES = 768 << 10
 """How much is fetched at a time, as Kafka holds it: enough for Arrow messages, and partitions stay close together. With
 lz4 it may be 255 times as much once it is here."""
@@ -150,8 +152,17 @@ class Ingest:
         if not self._is_aborted:
             self._write()
             self._finish()
-        self._consumer.close()
+        self._leave()
         self._plans.close()
+
+    def _leave(self) -> None:
+        """Leave the group. Its client may wait for good if the group is being shared anew: everything is written by
+        then, so the process ends without it."""
+        leaving = threading.Thread(target=self._consumer.close, daemon=True)
+        leaving.start()
+        leaving.join(LEAVE_WITHIN)
+        if leaving.is_alive():
+            log.warning("the group does not answer: leaving without it")
 
     def _hold(self, is_low: bool, free: int) -> None:
         """The volume has too little room, or enough again: rows wait in Kafka meanwhile, and nothing is lost."""
