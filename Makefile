@@ -9,13 +9,13 @@ TOOLS := .tools/bin
 PROTOS := $(wildcard protos/stairwise/v1/*.proto)
 WITH_JVM := jvm and not long and not cluster
 WITHOUT_JVM := not jvm and not long and not cluster
-OF_READERS := $(wildcard $(addprefix tests/integration/test_,results*.py lookup*.py standing*.py subscribing*.py publish*.py starts.py up.py secured*.py horizons.py))
-OF_THE_REST := $(filter-out $(OF_READERS),$(wildcard tests/integration/test_*.py tests/e2e/test_*.py))
+WITHOUT_SPARK := $(wildcard $(addprefix tests/integration/test_,results*.py lookup*.py standing*.py subscribing*.py publish*.py starts.py up.py secured*.py horizons.py ingest*.py idle.py full*.py))
+WITH_SPARK := $(filter-out $(WITHOUT_SPARK),$(wildcard tests/integration/test_*.py tests/e2e/test_*.py))
 export HYPOTHESIS_PROFILE ?= default
 unexport PYTHONDONTWRITEBYTECODE # processes come and go by the hundred: none compiles what another one has
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-readers test-without-jvm test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers audit check format bench protos lock clean
+.PHONY: help prerequisites setup tracing tools demo test test-with-jvm test-without-spark test-without-jvm test-fast test-long test-chart test-cluster kubernetes images dashboards screenshots lint typecheck layers audit check format bench protos lock clean
 
 help: ## this help
 	@echo "Stairwise: thousands of windowed continuous queries over Kafka streams, for about the price of one."
@@ -77,17 +77,17 @@ $(TOOLS)/.fetched: deploy/fetch-prometheus
 demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS=N: end after N reports)
 	@$(BIN)/stairwise demo
 
-# Tests that start brokers and systems come one after the other and often wait. Beside them run those of results,
-# lookups, publishing and starts, which need no Spark, and, in what both leave of the cores, those without the JVM. The
+# Tests that start brokers and systems come one after the other and often wait. Beside them run those of ingest,
+# results, lookups and starts, which need no Spark, and, in what both leave of the cores, those without the JVM. The
 # latter two say at their end how it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
 test: setup tracing tools ## every test but the long ones, from nothing (about 17 minutes on 2 cores)
-	@$(MAKE) --no-print-directory --jobs=3 test-with-jvm test-readers test-without-jvm
+	@$(MAKE) --no-print-directory --jobs=3 test-with-jvm test-without-spark test-without-jvm
 
 test-with-jvm:
-	@$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_READERS)) $(ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(WITHOUT_SPARK)) $(ARGS) || [ $$? -eq 5 ]
 
-test-readers:
-	@$(call say_at_the_end,$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(OF_THE_REST)) $(ARGS))
+test-without-spark:
+	@$(call say_at_the_end,$(BIN)/pytest -m "$(WITH_JVM)" $(addprefix --ignore=,$(WITH_SPARK)) $(ARGS))
 
 test-without-jvm:
 	@$(call say_at_the_end,nice -n 19 $(BIN)/pytest -n 1 -m "$(WITHOUT_JVM)" $(ARGS))
@@ -100,7 +100,7 @@ test-fast: $(STAMPS)/python $(STAMPS)/protos ## tests without the JVM (under a m
 	@HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n logical -m "not jvm and not long" tests/unit tests/property $(ARGS)
 
 test-long: setup tracing tools ## the full counts that test is too short for: prints kills, lost, repeated, wrong
-	@HYPOTHESIS_PROFILE=long $(MAKE) --no-print-directory --jobs=3 test-with-jvm test-readers test-without-jvm \
+	@HYPOTHESIS_PROFILE=long $(MAKE) --no-print-directory --jobs=3 test-with-jvm test-without-spark test-without-jvm \
 	  WITH_JVM="jvm and long" WITHOUT_JVM="not jvm and not cluster" ARGS="--timeout 7200 $(ARGS)"
 
 test-chart: $(STAMPS)/python $(STAMPS)/protos tools ## the chart, its rules and dashboards, the Dockerfiles (seconds)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from stairwise.cql import resolve
+from stairwise.cql import column_types
 from stairwise.platform import kafka
 from stairwise.schema import Stream, Type
 from stairwise.system.ports import free_ports
@@ -67,7 +67,7 @@ def test_a_stream_that_cannot_be_read_rests_and_the_others_go_on_until_it_is_dro
     good = system.declare("PARTITIONS 1")
     system.publish(good, [{"ts": START, "n": 1}])
     with monkeypatch.context() as patched:  # nothing that the registry takes is known to fail
-        patched.setitem(resolve._COLUMN_TYPES, "HUGEINT", Type.HUGEINT)
+        patched.setitem(column_types._COLUMN_TYPES, "HUGEINT", Type.HUGEINT)
         bad = system.declare("PARTITIONS 2", "ts TIMESTAMP, n HUGEINT")
     system.publish(bad, [{"ts": START, "n": 1}])
     watched.await_failed(bad)

@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 from stairwise.algebra.spelling import spell_stream
 from stairwise.client.publisher import _key_reader
 from stairwise.cql.script import Catalogue
+from stairwise.cql.select import RESERVED_OUTPUTS
 from stairwise.local.driver import run_files
 from stairwise.local.output import CsvOutput, JsonOutput
 from stairwise.plan.explain import explain
-from stairwise.schema import TIME_COLUMN, Stream, Type, quoted
+from stairwise.schema import Stream, Type, quoted
 from stairwise.streams.messages import ENOUGH_OBJECTS, MessageDecoder
 from stairwise.streams.reason_codes import Code
 from stairwise.wire.schemas import stream_from_proto, stream_to_proto
@@ -56,11 +57,9 @@ OURS = [
     "_t",
     "_p",
     "_s",
-    "_until",
     "keep",
     "_appeared",
     "_number",
-    "_diff",
     "level",
     "time",
     "query",
@@ -75,7 +74,7 @@ NAMES = (
     | st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
     | st.sampled_from(OURS)
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-).filter(lambda name: name not in ("", TIME_COLUMN))
+).filter(lambda name: name and name not in RESERVED_OUTPUTS)
 VALUES: dict[Type, st.SearchStrategy[Any]] = {
     Type.BIGINT: st.integers(-3, 3),
     Type.DOUBLE: st.integers(-3, 3).map(lambda x: x / 2),

@@ -29,6 +29,7 @@ from stairwise.wire.batches import BatchHeaders, encode_rows
 from tests.oracle import OracleRow, evaluate
 from tests.plans import as_script, plan_log
 from tests.property.forgetting import forgetful
+from tests.shard_lines import whole_reports
 
 JOIN = "SELECT s.k, s.v, {0}.w FROM s [RANGE 6ms SLIDE 3ms] JOIN {0} ON s.k = {0}.k"
 DECLARED = (
@@ -165,10 +166,11 @@ def lines_of(said: Said) -> dict[str, list[dict[str, object]]]:
     for registered in PLANS.registered("s", 0, len(SCRIPTS)):
         expansion = Expansion(registered.query)
         seen = lines[registered.identity] = []
-        for (signature, *_), reports in sorted(said.items()):
-            if signature == registered.signature:
-                for report in reports:
-                    seen += line_dicts(registered.query.name, expansion.expand(report))
+        own = [
+            r for (signature, *_), reports in sorted(said.items()) if signature == registered.signature for r in reports
+        ]
+        for report in whole_reports(registered, own):
+            seen += line_dicts(registered.query.name, expansion.expand(report))
     return lines
 
 

@@ -55,7 +55,7 @@ def test_a_query_says_how_many_pairs_it_makes_and_is_refused_beyond_the_limit() 
     catalogue = catalogue_of(select)
     assert "about 500,000 pairs" in explain(catalogue.queries["q"], {})
     (statement,) = parse_script(f"CREATE QUERY another AS {select};")
-    assert "about 500,000 pairs" in draft(catalogue.copy(), statement, 500_000).summary
+    assert "about 500,000 pairs" in draft(catalogue.copy(), statement, most_pairs=500_000).summary
     with pytest.raises(LimitError, match="500,000") as refused:
-        draft(catalogue.copy(), statement, 499_999)
+        draft(catalogue.copy(), statement, most_pairs=499_999)
     assert "STAIRWISE_MOST_PAIRS" in refused.value.hint
