@@ -152,12 +152,12 @@ class Ingest:
         if not self._is_aborted:
             self._write()
             self._finish()
-        self._leave()
+        self._leave_group()
         self._plans.close()
 
-    def _leave(self) -> None:
-        """Leave the group. Its client may wait for good if the group is being shared anew: everything is written by
-        then, so the process ends without it."""
+    def _leave_group(self) -> None:
+        """The client may wait for good while the group is being shared anew. Everything is written by then, so the
+        process ends without it."""
         leaving = threading.Thread(target=self._consumer.close, daemon=True)
         leaving.start()
         leaving.join(LEAVE_WITHIN)

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stairwise.aggregates import grouped, limbs, rationals
-from stairwise.aggregates.contract import Kind, Rows
-from stairwise.aggregates.moments import numeric_terms
+from stairwise.aggregates.contract import Rows
+from stairwise.aggregates.exact_sums import ExactSums, add_powers, add_products, numeric_terms, state_of
 from stairwise.expressions.views import Bools, Ints, from_numpy, int64_view, validity
 from stairwise.schema import Instant
 
@@ -43,18 +43,11 @@ class Spread(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Covariance:
+class Covariance(ExactSums):
     spread: Spread
 
-    kind: ClassVar[Kind] = Kind.ALGEBRAIC
-    subtractable: ClassVar[bool] = True
     family: ClassVar[str] = "covariance"
-    state: ClassVar[pa.Schema] = pa.schema(
-        [
-            pa.field("count", pa.int64(), nullable=False),
-            *(pa.field(name, limbs.LIMBS, nullable=False) for name in _SUMS),
-        ]
-    )
+    state: ClassVar[pa.Schema] = state_of(*_SUMS)
 
     def lift(self, args: Sequence[pa.Array], rows: Rows, codes: Ints, groups: int) -> pa.RecordBatch:
         y, x, yy, xx, yx = (limbs.Accumulator(groups) for _ in _SUMS)
@@ -64,25 +57,9 @@ class Covariance:
         for (terms, specials), plain, squares in ((ys, y, yy), (xs, x, xx)):
             if specials is not None:
                 plain.add_doubles(specials, codes)
-            for index, (term, shift) in enumerate(terms):
-                plain.add_doubles(term, codes, shift)
-                squares.add_products(term, term, codes, 2 * shift)
-                for other, other_shift in terms[index + 1 :]:
-                    squares.add_products(2.0 * term, other, codes, shift + other_shift)
-        for term, shift in ys[0]:
-            for other, other_shift in xs[0]:
-                yx.add_products(term, other, codes, shift + other_shift)
+            add_powers(terms, codes, plain, squares)
+        add_products(ys[0], xs[0], codes, yx)
         return self._partial(grouped.count(codes, groups, validity(left)), y, x, yy, xx, yx)
-
-    def combine(self, partials: pa.RecordBatch, codes: Ints, groups: int) -> pa.RecordBatch:
-        sums = [limbs.Accumulator(groups) for _ in _SUMS]
-        for accumulator, column in zip(sums, partials.columns[1:], strict=True):
-            accumulator.add_lists(column, codes)
-        return self._partial(grouped.add(int64_view(partials.column(0)), codes, groups), *sums)
-
-    def subtract(self, minuend: pa.RecordBatch, subtrahend: pa.RecordBatch) -> pa.RecordBatch:
-        sums = limbs.subtract(minuend, subtrahend, range(1, 1 + len(_SUMS)))
-        return self._partial(int64_view(minuend.column(0)) - int64_view(subtrahend.column(0)), *sums)
 
     def lower(self, partials: pa.RecordBatch, at: Instant) -> pa.Array:
         count = int64_view(partials.column(0))
@@ -111,7 +88,3 @@ class Covariance:
             sign = np.array([1.0 if digits >= 0 else -1.0 for digits in together.digits])
             answer = sign * np.sqrt(answer)
         return from_numpy(answer, some)
-
-    def _partial(self, count: Ints, *sums: limbs.Accumulator) -> pa.RecordBatch:
-        columns = [from_numpy(count), *(accumulator.to_lists() for accumulator in sums)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.state)

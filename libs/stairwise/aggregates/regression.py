@@ -28,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates import grouped, limbs, rationals
-from stairwise.aggregates.contract import Kind, Rows
-from stairwise.aggregates.moments import numeric_terms
+from stairwise.aggregates.contract import Rows
+from stairwise.aggregates.exact_sums import ExactSums, add_powers, add_products, numeric_terms, state_of
 from stairwise.expressions.views import Ints, from_numpy, int64_view, validity
 from stairwise.schema import Instant
 
@@ -37,48 +37,26 @@ _SUMS = ("t", "tt", "y", "ty")
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(ExactSums):
     """REGR_SLOPE, or REGR_INTERCEPT where ``intercept`` says so."""
 
     intercept: bool
 
-    kind: ClassVar[Kind] = Kind.ALGEBRAIC
-    subtractable: ClassVar[bool] = True
     family: ClassVar[str] = "regression"
-    state: ClassVar[pa.Schema] = pa.schema(
-        [
-            pa.field("count", pa.int64(), nullable=False),
-            *(pa.field(name, limbs.LIMBS, nullable=False) for name in _SUMS),
-        ]
-    )
+    state: ClassVar[pa.Schema] = state_of(*_SUMS)
 
     def lift(self, args: Sequence[pa.Array], rows: Rows, codes: Ints, groups: int) -> pa.RecordBatch:
         t, tt, y, ty = (limbs.Accumulator(groups) for _ in _SUMS)
         valid = validity(args[0])
         values, specials = numeric_terms(args[0])
         times = limbs.integer_terms(rows.time if valid is None else np.where(valid, rows.time, 0))
-        for index, (term, shift) in enumerate(times):
-            t.add_doubles(term, codes, shift)
-            tt.add_products(term, term, codes, 2 * shift)
-            for other, other_shift in times[index + 1 :]:
-                tt.add_products(2.0 * term, other, codes, shift + other_shift)
-            for value, value_shift in values:
-                ty.add_products(term, value, codes, shift + value_shift)
+        add_powers(times, codes, t, tt)
+        add_products(times, values, codes, ty)
         for value, value_shift in values:
             y.add_doubles(value, codes, value_shift)
         if specials is not None:
             y.add_doubles(specials, codes)
         return self._partial(grouped.count(codes, groups, valid), t, tt, y, ty)
-
-    def combine(self, partials: pa.RecordBatch, codes: Ints, groups: int) -> pa.RecordBatch:
-        sums = [limbs.Accumulator(groups) for _ in _SUMS]
-        for accumulator, column in zip(sums, partials.columns[1:], strict=True):
-            accumulator.add_lists(column, codes)
-        return self._partial(grouped.add(int64_view(partials.column(0)), codes, groups), *sums)
-
-    def subtract(self, minuend: pa.RecordBatch, subtrahend: pa.RecordBatch) -> pa.RecordBatch:
-        sums = limbs.subtract(minuend, subtrahend, range(1, 1 + len(_SUMS)))
-        return self._partial(int64_view(minuend.column(0)) - int64_view(subtrahend.column(0)), *sums)
 
     def lower(self, partials: pa.RecordBatch, at: Instant) -> pa.Array:
         count = int64_view(partials.column(0))
@@ -95,7 +73,3 @@ class Regression:
         answer = np.full(len(count), np.nan)
         answer[wanted] = fraction.take(wanted).to_doubles()
         return from_numpy(answer, some)
-
-    def _partial(self, count: Ints, *sums: limbs.Accumulator) -> pa.RecordBatch:
-        columns = [from_numpy(count), *(accumulator.to_lists() for accumulator in sums)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.state)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from stairwise.aggregates import grouped, limbs
-from stairwise.aggregates.moments import numeric_terms
+from stairwise.aggregates.exact_sums import numeric_terms
 from stairwise.expressions import huge
 from stairwise.expressions.views import Ints, Words, float64_view, from_numpy, from_words, int64_view, validity
 from stairwise.structures.running_intervals import Summand
