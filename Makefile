@@ -80,7 +80,7 @@ demo: setup ## the whole system with live results on this terminal (DEMO_REPORTS
 # Tests that start brokers and systems come one after the other and often wait. Beside them run those of ingest,
 # results, lookups and starts, which need no Spark, and, in what both leave of the cores, those without the JVM. The
 # latter two say at their end how it went. ARGS may leave nothing for one of the three: pytest's exit code 5.
-test: setup tracing tools ## every test but the long ones, from nothing (about 17 minutes on 2 cores)
+test: setup tracing tools ## every test but the long ones, from nothing (about 20 minutes on 2 cores)
 	@$(MAKE) --no-print-directory --jobs=3 test-with-jvm test-without-spark test-without-jvm
 
 test-with-jvm:
