@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextvars import Token
 from types import TracebackType
 from typing import TypeVar
 
 from services.operators.work_mark import WorkMark
 from stairwise.errors import LimitError
-from stairwise.expressions.allowance import Ask, ask_instead
+from stairwise.expressions.allowance import ASKED, Ask
 
 UNLIMITED = 1 << 62
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -67,7 +68,7 @@ class _Work:
         self._memory, self._signature = memory, signature
         self._is_part = memory.is_at_work
         self._held = self._begin = 0
-        self._before: Ask | None = None
+        self._before: Token[Ask | None] | None = None
 
     def __enter__(self) -> None:
         if self._is_part:
@@ -77,7 +78,7 @@ class _Work:
             memory.mark.begin(self._signature)
         memory.is_at_work = True
         self._held, self._begin = memory.held.get(self._signature, 0), memory.resident()
-        self._before = ask_instead(self._ask)
+        self._before = ASKED.set(self._ask)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -85,7 +86,8 @@ class _Work:
         if self._is_part:
             return
         memory = self._memory
-        ask_instead(self._before)
+        if self._before is not None:
+            ASKED.reset(self._before)
         memory.is_at_work = False
         if memory.mark is not None:
             memory.mark.end()

@@ -1,7 +1,8 @@
 """Which signature a worker is at work on, where it can be read after the worker was killed.
 
-    <checkpoint>/work/0         ▐ stamp of the state ▐ 1 ▐ signature ▐    a page that the worker has mapped
-    <checkpoint>/work/0.json    {"stamp": …, "deaths": {"poison@3": 2}}   what the driver has counted
+    in the checkpoint
+    work/0         ▐ stamp of the state ▐ 1 ▐ signature ▐    a page that the worker has mapped
+    work/0.json    {"stamp": …, "deaths": {"poison@3": 2}}   what the driver has counted
 
 A worker that ends without a word, as one does for which there is no memory left, leaves its note. The driver, which
 sees that a Python worker has died or that its micro-batch never ends, counts it. A signature at which workers were lost

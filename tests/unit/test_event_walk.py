@@ -27,7 +27,7 @@ from stairwise.wire.reports import Mark, decode_report, encode_report
 from tests.plans import plan_log
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_CROSSINGS = 60
+MOST_CROSSINGS = 51
 PLANS = plan_log(
     "CREATE STREAM s (ts TIMESTAMP, k STRING, v BIGINT) TIMESTAMP BY ts PARTITIONS 1;"
     "CREATE QUERY q AS SELECT k, SUM(v) AS total FROM s [TUMBLE 10 SECONDS] GROUP BY k"

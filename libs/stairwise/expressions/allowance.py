@@ -1,6 +1,6 @@
 """How much memory the work at hand may take.
 
-A driver that runs many queries side by side says who has to be asked (``ask_instead``); whatever makes many rows out of
+A driver that runs many queries side by side says who has to be asked (``ASKED``); whatever makes many rows out of
 few asks before it makes them (``must_fit``). Where nobody has to be asked, as over files, there is no limit.
 """
 
@@ -17,18 +17,12 @@ MANY = 1 << 18
 Ask = Callable[[int], None]
 """Raises where so many bytes more are too many."""
 
-_asked: ContextVar[Ask | None] = ContextVar("asked", default=None)
-
-
-def ask_instead(ask: Ask | None) -> Ask | None:
-    """From now on this one is asked; gives who was asked before."""
-    before = _asked.get()
-    _asked.set(ask)
-    return before
+ASKED: ContextVar[Ask | None] = ContextVar("asked", default=None)
+"""Who has to be asked now."""
 
 
 def must_fit(rows: int) -> None:
     """To be called before so many rows are made."""
-    ask = _asked.get() if rows >= MANY else None
+    ask = ASKED.get() if rows >= MANY else None
     if ask is not None:
         ask(rows * ROW_BYTES)
